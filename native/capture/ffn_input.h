@@ -7,7 +7,7 @@
 
 namespace tapline {
 
-/// What the second half of a block reads: the output of its norm, weighted.
+/// The input of a block's second half: the output of its norm, weighted.
 struct FfnInput {
   TracedNode node;  // no node if it is not proven
   std::string why;  // not proven, after "block N "; empty if it is

@@ -16,7 +16,7 @@ enum class Point : uint8_t {
   kHeadOut,    // the concatenated outputs of the heads, before the output projection
   kAttnOut,    // the first half's addition to the stream: attention, or another layer that mixes tokens
   kMid,        // the stream between the two halves
-  kFfnIn,      // what the second half reads: the output of its norm
+  kFfnIn,      // the second half's input: the output of its norm
   kRouter,     // the chosen experts of each token, and their weights
   kFfnOut,     // the second half's addition: the MLP, or the experts
   kBlockOut,   // the stream after the block

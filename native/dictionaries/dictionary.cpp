@@ -111,6 +111,9 @@ Dictionary::Dictionary(const Layout& layout)
     gain_ = file_.floats(layout.gain, features);
     magnitude_ = file_.floats(layout.magnitude, features);
   }
+  if (layout.skip > 0)
+    skip_ =
+        file_.floats(layout.skip, static_cast<size_t>(layout.hidden) * static_cast<size_t>(layout.hidden));
   const bool keeps_k = layout.activation == Activation::kTopK || layout.activation == Activation::kTopKRaw;
   if (keeps_k && (layout.k < 1 || layout.k > layout.features))
     throw_error(ErrorCode::kInvalidArgument, "k must be 1 to ", layout.features, ", got ", layout.k, ".");
@@ -229,7 +232,7 @@ FeatureOfRow Dictionary::feature(const float* row, int index,
     return activation(dot(kernels, weights, x.data(), hidden), feature);
   };
   const float value = value_of(index);
-  FeatureOfRow found{value, scale.factor};
+  FeatureOfRow found{value, layout_.transcoder ? 1.0 : scale.factor};
   if (layout_.k == 0 || value == 0.0F || use(value) == use(0)) return found;
   // To know whether it is one of the k largest, others must be computed; all of them if it is.
   int larger = 0;  // features that come before this one
@@ -260,12 +263,31 @@ std::vector<float> Dictionary::decode(const SparseRows& sparse, const float* row
           decoder_.read(static_cast<size_t>(sparse.indices[i]), 0, hidden, buffer.data());
       for (size_t j = 0; j < hidden; ++j) y[j] += value * direction[j];
     }
-    if (layout_.scaling == RowScaling::kNone) return;
+    if (layout_.scaling == RowScaling::kNone || layout_.transcoder) return;
     const Scale scale = scale_of(rows + row * hidden, layout_.hidden, layout_.scaling);
     for (size_t j = 0; j < hidden; ++j) y[j] = y[j] * scale.factor + scale.centre;
   });
   cancel.check();
+  if (skip_ != nullptr) add_skip(rows, count, team, cancel, out.data());
   return out;
+}
+
+void Dictionary::add_skip(const float* rows, size_t count, ThreadTeam& team, const CancelToken& cancel,
+                          float* out) const {
+  const Kernels& kernels = best_kernels();
+  const auto hidden = static_cast<size_t>(layout_.hidden);
+  // A slice of rows at a time, so that they stay in the cache while the matrix is read once for all of them.
+  const size_t at_once = std::max(size_t{1}, (size_t{512} * 1024) / (hidden * sizeof(float)));
+  for (size_t first = 0; first < count; first += at_once) {
+    cancel.check();
+    const size_t end = std::min(count, first + at_once);
+    team.parallel_for(layout_.hidden, [&](int j) {
+      const float* weights = skip_ + static_cast<size_t>(j) * hidden;
+      for (size_t row = first; row < end; ++row)
+        out[row * hidden + static_cast<size_t>(j)] +=
+            dot(kernels, weights, rows + row * hidden, layout_.hidden);
+    });
+  }
 }
 
 }  // namespace tapline::dictionaries

@@ -7,6 +7,7 @@
 
 #include "base/cancel.h"
 #include "base/mapped_file.h"
+#include "base/thread_team.h"
 #include "dictionaries/fired.h"
 #include "dictionaries/stored_matrix.h"
 
@@ -33,6 +34,9 @@ struct Layout {
   double encoder = 0, encoder_bias = 0, decoder = 0, decoder_bias = 0;
   double threshold = 0;            // kJumpRelu
   double gain = 0, magnitude = 0;  // kGated
+  /// It predicts another point's row: scaling is not undone. `skip`, [hidden, hidden] or 0, is a linear term.
+  bool transcoder = false;
+  double skip = 0;
 };
 
 /// Active features, row by row: those of row i are at pointers[i] ... pointers[i + 1] - 1, ascending by
@@ -52,6 +56,8 @@ struct FeatureOfRow {
 /// A sparse dictionary in a file, its weights mapped and not copied.
 ///
 ///   h = W_enc (n(x) - subtract b_dec) + b_enc,  f = activation(h),  y = n^-1(f W_dec + b_dec)
+///
+/// A transcoder's y, of another point, is f W_dec + b_dec + W_skip x.
 class Dictionary {
  public:
   /// Throws kInvalidArgument if an array does not lie in the file.
@@ -66,7 +72,7 @@ class Dictionary {
   SparseRows encode(const float* rows, size_t count, int threads, const CancelToken& cancel) const;
 
   /// Reconstructs rows from their active features: [count, hidden]. `rows` are the encoded rows, needed to
-  /// undo their scaling.
+  /// undo their scaling, and for a skip term.
   std::vector<float> decode(const SparseRows& sparse, const float* rows, int threads,
                             const CancelToken& cancel) const;
 
@@ -80,6 +86,9 @@ class Dictionary {
   /// Replaces a row's products of features [first, first + width) with activations. Returns a bit per active
   /// feature, the lowest for the first.
   uint32_t activate(float* products, int first, int width) const;
+  /// Adds W_skip x to the reconstruction of each row.
+  void add_skip(const float* rows, size_t count, ThreadTeam& team, const CancelToken& cancel,
+                float* out) const;
   /// The selected features of one row, ascending: 32 adjacent activations every `stride` floats, with a bit
   /// in `fires` for each that is not 0.
   std::vector<Fired> active_features(const float* activations, size_t stride, const uint32_t* fires) const;
@@ -93,6 +102,7 @@ class Dictionary {
   const float* threshold_ = nullptr;
   const float* gain_ = nullptr;
   const float* magnitude_ = nullptr;
+  const float* skip_ = nullptr;
 };
 
 }  // namespace tapline::dictionaries

@@ -30,7 +30,7 @@ void check_sparse(const Layout& layout, const SparseRows& sparse, const std::vec
       sparse.values.size() == sparse.indices.size() && std::is_sorted(pointers.begin(), pointers.end()) &&
       std::all_of(sparse.indices.begin(), sparse.indices.end(),
                   [&](int32_t feature) { return feature >= 0 && feature < layout.features; }) &&
-      (layout.scaling == dictionaries::RowScaling::kNone ||
+      ((layout.scaling == dictionaries::RowScaling::kNone && layout.skip == 0) ||
        count_of(rows, layout.hidden) + 1 == pointers.size());
   if (!sound) throw Error(ErrorCode::kInvalidArgument, "The sparse rows do not fit the dictionary.");
 }

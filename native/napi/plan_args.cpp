@@ -127,7 +127,8 @@ dictionaries::Layout dictionary_layout(const Napi::Value& given) {
   read_fields(object, "path", layout.path, "subtractBias", layout.subtract_bias, "hidden", layout.hidden,
               "features", layout.features, "k", layout.k, "encoder", layout.encoder, "encoderBias",
               layout.encoder_bias, "decoder", layout.decoder, "decoderBias", layout.decoder_bias, "threshold",
-              layout.threshold, "gain", layout.gain, "magnitudeBias", layout.magnitude);
+              layout.threshold, "gain", layout.gain, "magnitudeBias", layout.magnitude, "transcoder",
+              layout.transcoder, "skip", layout.skip);
   layout.activation = name_field<dictionaries::Activation>(
       object, "activation", std::array{"relu", "jumprelu", "topk", "topk_raw", "gated"});
   layout.scaling = name_field<dictionaries::RowScaling>(object, "rowScaling",

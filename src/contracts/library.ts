@@ -134,11 +134,10 @@ export const DictionaryRequest = Type.Object(
     }),
     layer: optional.Integer({
       ...layer,
-      description: "The block that it reads, if its files do not record it.",
+      description: "The block that it reads, if not recorded.",
     }),
     point: optional.Enum([...blockPoints], {
-      description:
-        "The point of that block, if its files do not record it; by default block_out, the block's output.",
+      description: "The point of that block, if not recorded; by default block_out, the block's output.",
     }),
     k: optional.Integer({
       minimum: 1,
@@ -228,11 +227,20 @@ export const StoredDictionary = Type.Object(
     n_embd: width,
     layer: Type.Integer({ description: "Zero-based index of the block that it reads." }),
     point: readPoint,
+    writes: optional(
+      Type.Enum([...blockPoints], {
+        description: "For a transcoder: the point of the block that it predicts. Absent for autoencoders.",
+      }),
+    ),
+    skip: optional(Type.Boolean({ description: "For a transcoder: whether it has a linear skip term." })),
     k: orNull(Type.Integer({ description: "Features that stay active per activation, for topk." })),
     row_scaling: Type.Enum(["none", "constant_norm", "layer_norm"]),
     subtracts_bias: Type.Boolean({ description: "Whether the decoder's bias is subtracted from the input." }),
     trained_on: trainedOn,
     hook: orNull(Type.String({ description: "The hook point's name in the file." })),
+    hook_out: optional(
+      Type.String({ description: "For a transcoder: the name of the hook that it predicts." }),
+    ),
     prepend_bos: orNull(Type.Boolean({ description: "Whether training texts began with a BOS token." })),
     notes: Type.Array(Type.String()),
     source: optional(source),

@@ -60,8 +60,8 @@ export const closed = { additionalProperties: false };
 export const readPoint = (more = "") =>
   optional.Enum([...blockPoints], {
     description:
-      "Point of each block to read: its output (block_out, the default), its attention or MLP output (attn_out, " +
-      `ffn_out), the residual stream before these (block_in, mid), or what the MLP reads (ffn_in). Models without this point are refused.${more}`,
+      "Point of each block to read: its output (block_out, default), its attention or MLP output (attn_out, " +
+      `ffn_out), the stream before these (block_in, mid), or the MLP's input (ffn_in). Models without this point are refused.${more}`,
   });
 
 export const split = Type.Enum(["train", "test"], {

@@ -3,7 +3,12 @@ import type { StoredDictionary } from "../contracts/library.js";
 import { limits } from "../contracts/limits.js";
 import type { BlockPoint, ChangedPoint } from "../contracts/names.js";
 import { UserError } from "../contracts/user-error.js";
-import { type Dictionary, dictionaryFiles, readDictionary } from "../formats/dictionaries/index.js";
+import {
+  type Dictionary,
+  dictionaryFiles,
+  readDictionary,
+  transcoderBetween,
+} from "../formats/dictionaries/index.js";
 import { bytesOf, floatsOf, narrowExactly } from "../formats/float.js";
 import { planSafetensors, type TensorPlace, type WrittenType } from "../formats/safetensors.js";
 import type { DictionaryPlaces, FeaturePlace, WeightType } from "../native/index.js";
@@ -58,6 +63,9 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
       throw new UserError(`According to its publisher it reads ${said}, not ${claims.point}.`);
     }
     const point = pointOf("The dictionary", said ?? claims.point);
+    if (dictionary.transcoder && pointOf("The transcoder", dictionary.origin.writes) !== "ffn_out") {
+      throw new UserError(`The transcoder predicts ${dictionary.origin.writes}; only ffn_out is supported.`);
+    }
     if (own !== undefined && claims.layer !== undefined && own !== claims.layer) {
       throw new UserError(`According to the file it reads block ${own}, not ${claims.layer}.`);
     }
@@ -85,7 +93,10 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
     const stored = { ...about, point: pointOf(`The dictionary ${said.name}`, said.point), bytes, created };
     const at = (tensor: string) => places.get(tensor)?.start;
     const typeOf = (tensor: string) => places.get(tensor)?.dtype.toLowerCase() as WeightType;
-    const optional = { threshold: at("threshold"), gain: at("gain"), magnitudeBias: at("b_mag") };
+    const optional = {
+      ...{ threshold: at("threshold"), gain: at("gain"), magnitudeBias: at("b_mag"), skip: at("W_skip") },
+      transcoder: stored.writes === undefined ? undefined : true,
+    };
     return {
       stored,
       places: {
@@ -102,7 +113,7 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
         encoderBias: at("b_enc") as number,
         decoder: at("W_dec") as number,
         decoderBias: at("b_dec") as number,
-        ...Object.fromEntries(Object.entries(optional).filter(([, place]) => place !== undefined)),
+        ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)),
       },
     };
   }
@@ -138,14 +149,20 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
         `The dictionary ${name} reads block ${stored.layer}, not ${layer}; its features are directions in that block only.`,
       );
     }
-    if (stored.point !== point) {
+    if (writtenPoint(stored) !== point) {
+      const does = stored.writes === undefined ? "reads" : "is a transcoder that writes";
       throw new UserError(
-        `The dictionary ${name} reads ${stored.point} of block ${layer}, not ${point}; its features are directions at that point only.`,
+        `The dictionary ${name} ${does} ${writtenPoint(stored)} of block ${layer}, not ${point}; its features are directions at that point only.`,
       );
     }
     const vector = await decoderRows(dictionary, feature, feature + 1);
     return { vector, sha256: stored.sha256, feature: { dictionary: places, index: feature } };
   }
+}
+
+/** The point at which a dictionary's reconstruction stands, and at which its decoder rows are directions. */
+export function writtenPoint({ point, writes }: Pick<StoredDictionary, "point" | "writes">): BlockPoint {
+  return writes ?? point;
 }
 
 /**
@@ -175,19 +192,34 @@ async function readFrom(
 ): Promise<{ dictionary: Dictionary; source: string | null; site: BlockPoint | undefined }> {
   const { files, source } = await filesAt(place, dictionaryFiles, fromHub, siteOf);
   const dictionary = await readDictionary(files, k);
-  return { dictionary, source, site: source === null ? undefined : siteOf(place) };
+  const site = source === null ? undefined : siteOf(place);
+  if (site !== "transcoder") return { dictionary, source, site };
+  const of = (layer: number) =>
+    transcoderBetween(`blocks.${layer}.ln2.hook_normalized`, `blocks.${layer}.hook_mlp_out`);
+  const [, layer] = /\/layer_(\d{1,3})\//.exec(place) ?? [];
+  const { origin, ...form } = of(Number(layer ?? 0));
+  const { layer: own, ...rest } = origin;
+  return {
+    dictionary: {
+      ...{ ...dictionary, ...form },
+      origin: { ...dictionary.origin, ...rest, ...(layer !== undefined && { layer: own as number }) },
+    },
+    ...{ source, site: undefined },
+  };
 }
 
 /**
- * The point that Gemma Scope's first files read, which only their repositories' names tell. @throws UserError if it
- * is not supported
+ * What Gemma Scope's first files read, by their repositories' names: block outputs, MLP outputs, or, for
+ * transcoders, the MLP's normalised input before the norm's weight.
+ * @throws UserError if it is not supported
  */
-function siteOf(place: string): BlockPoint | undefined {
+function siteOf(place: string): "ffn_out" | "transcoder" | undefined {
   const [repository, site] =
     /^google\/gemma-scope-(?:[^/]*-)?(att|mlp|transcoders)(?=$|\/|-)[^/]*/.exec(place) ?? [];
-  if (site === undefined || site === "mlp") return site && "ffn_out";
+  if (site === undefined) return undefined;
+  if (site !== "att") return site === "mlp" ? "ffn_out" : "transcoder";
   throw new UserError(
-    `${repository} has dictionaries of ${site}, judging by its name; only those of block outputs (-res) and MLP outputs (-mlp) are supported.`,
+    `${repository} has dictionaries of ${site}, judging by its name; those of block outputs (-res), MLP outputs (-mlp) and transcoders are supported.`,
   );
 }
 
@@ -203,6 +235,7 @@ function* pieces(
     ...(narrowExactly(data) ?? { dtype: "F32" as const, data }),
     shape: [features, hidden],
   });
+  const square = (data: Float32Array) => ({ dtype: "F32" as WrittenType, shape: [hidden, hidden], data });
   // 32-bit numbers first: an odd number of 16-bit ones would misalign what follows.
   const matrices = [
     ["W_enc", matrix(dictionary.encoder)],
@@ -213,6 +246,7 @@ function* pieces(
     b_enc: one(dictionary.encoderBias),
     b_dec: one(dictionary.decoderBias),
     ...(dictionary.threshold && { threshold: one(dictionary.threshold) }),
+    ...(dictionary.skip && { W_skip: square(dictionary.skip) }),
     ...(dictionary.gain && { gain: one(dictionary.gain) }),
     ...(dictionary.magnitudeBias && { b_mag: one(dictionary.magnitudeBias) }),
     ...Object.fromEntries(matrices.filter(([, { dtype }]) => dtype !== "F32")),
@@ -227,6 +261,11 @@ function* pieces(
     activation: dictionary.activation,
     features,
     n_embd: hidden,
+    ...(dictionary.transcoder && {
+      writes: pointOf("The transcoder", origin.writes),
+      skip: dictionary.skip !== undefined,
+      ...(origin.hookOut !== undefined && { hook_out: origin.hookOut }),
+    }),
     k: dictionary.k > 0 ? dictionary.k : null,
     row_scaling: dictionary.rowScaling,
     subtracts_bias: dictionary.subtractBias,

@@ -1,5 +1,11 @@
 export { randomVector, shuffle, uniformNumbers } from "../findings/random.js";
-export { Dictionaries, type DictionaryClaims, decoderRows, type OpenDictionary } from "./dictionaries.js";
+export {
+  Dictionaries,
+  type DictionaryClaims,
+  decoderRows,
+  type OpenDictionary,
+  writtenPoint,
+} from "./dictionaries.js";
 export { type DirectionMethod, dot, lengthOf, makeDirection, type States } from "./direction.js";
 export { editOf } from "./edit-of.js";
 export { type FileForm, readProbe, readVector, writeProbe, writeVector } from "./files.js";

@@ -74,14 +74,18 @@ async function layoutFiles(path: string): Promise<LayoutFiles> {
     if (one === undefined || !one.isFile()) throw new FormatError(`${quoted(name)} is not a regular file.`);
     return one.size;
   };
+  const text = async (name: string): Promise<string> => {
+    const size = await sizeOf(name);
+    if (size > configBytes) throw new FormatError(`${name} has ${size} bytes; the limit is ${configBytes}.`);
+    return readFile(join(folder, name), "utf8");
+  };
   return {
     names,
+    text,
     json: async (name) => {
-      const size = await sizeOf(name);
-      if (size > configBytes)
-        throw new FormatError(`${name} has ${size} bytes; the limit is ${configBytes}.`);
+      const found = await text(name);
       try {
-        return JSON.parse(await readFile(join(folder, name), "utf8"));
+        return JSON.parse(found);
       } catch {
         throw new FormatError(`${name} is not JSON.`);
       }

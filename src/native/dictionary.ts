@@ -9,6 +9,7 @@ export type WeightType = "f32" | "f16" | "bf16";
 /**
  * A sparse dictionary in a file: byte offsets of its arrays, multiples of four; float32 unless noted otherwise.
  * h = W_enc (n(x) - subtract b_dec) + b_enc, f = activation(h), y = n^-1(f W_dec + b_dec); n is the row scaling.
+ * A transcoder predicts the row of another point: y = f W_dec + b_dec + W_skip x.
  */
 export interface DictionaryPlaces {
   path: string;
@@ -36,6 +37,10 @@ export interface DictionaryPlaces {
   gain?: number;
   /** [features], for `gated`. */
   magnitudeBias?: number;
+  /** It predicts the row of another point, whose scaling is not that of x. */
+  transcoder?: boolean;
+  /** [hidden, hidden], for a transcoder with a skip term. */
+  skip?: number;
 }
 
 /** Active features, row by row: row i has those from pointers[i] to pointers[i + 1] - 1, ascending by feature. */
@@ -91,7 +96,7 @@ export function encodeRows(
 
 /**
  * Reconstructs rows from their active features.
- * @param rows the encoded rows; needed if the dictionary scales rows
+ * @param rows the encoded rows; needed if the dictionary scales rows or has a skip term
  * @returns [rows, hidden]
  * @throws NativeError INVALID_ARGUMENT, CANCELLED, OUT_OF_MEMORY
  */

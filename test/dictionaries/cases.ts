@@ -14,6 +14,7 @@ export interface Case {
   k?: number;
   layer: number;
   point?: string;
+  writes?: string;
 }
 
 /** The scripts that write layouts, and what Python needs for them. */

@@ -206,4 +206,90 @@ save_safetensors(os.path.join(path, "sae-layer-6.safetensors"),
 np.savez(os.path.join(path, "sae-normalization-6.npz"), mean=mean, scale=np.float64(scale))
 case("Lab", path, x, f, (f @ W.T.astype(float) + wb) * scale + mean, layer=6)
 
+# Transcoders: they predict another point, so b_dec is never taken from the input, and nothing is scaled back.
+def transcoder():
+    d, F, n = sizes()
+    return d, F, f32(n, d, scale=3), f32(d, F), f32(F, d), f32(F), f32(d), f32(d, d)
+
+
+for architecture in ["transcoder", "skip_transcoder", "jumprelu_transcoder", "jumprelu_skip_transcoder"]:
+    d, F, x, W, D, b, c, S = transcoder()
+    t = {"W_enc": W, "W_dec": D, "b_enc": b, "b_dec": c}
+    h = x.astype(float) @ W + b
+    f = relu(h)
+    if "jumprelu" in architecture:
+        t["threshold"] = np.abs(f32(F))
+        f = relu(h) * (h > t["threshold"])
+    y = f @ D.astype(float) + c
+    if "skip" in architecture:
+        t["W_skip"] = S
+        y = y + x @ S.T.astype(float)
+    path = place("saelens-" + architecture)
+    save_safetensors(os.path.join(path, "sae_weights.safetensors"), t)
+    write_json(os.path.join(path, "cfg.json"),
+               {"architecture": architecture, "d_in": d, "d_out": d, "d_sae": F, "apply_b_dec_to_input": True,
+                "metadata": {"model_name": "toy", "hook_name": "blocks.3.mlp.hook_in",
+                             "hook_name_out": "blocks.3.hook_mlp_out", "sae_lens_version": "6.54.0"}})
+    case("SAELens " + architecture, path, x, f, y, layer=3, point="ffn_in", writes="ffn_out")
+
+# The hook before the norm's weight: the stream over its root mean square.
+d, F, x, W, D, b, c, S = transcoder()
+normalised = x / np.sqrt((x.astype(float) ** 2).mean(axis=1, keepdims=True))
+f = relu(normalised @ W + b)
+path = place("saelens-normalized")
+save_safetensors(os.path.join(path, "sae_weights.safetensors"), {"W_enc": W, "W_dec": D, "b_enc": b, "b_dec": c})
+write_json(os.path.join(path, "cfg.json"),
+           {"architecture": "transcoder", "metadata": {"hook_name": "blocks.4.ln2.hook_normalized",
+                                                       "hook_name_out": "blocks.4.hook_mlp_out"}})
+case("SAELens at hook_normalized", path, x, f, f @ D.astype(float) + c, layer=4, point="mid", writes="ffn_out")
+
+# Gemma Scope 2 multiplies rows with its skip connection, untransposed.
+for affine in [False, True]:
+    d, F, x, W, D, b, c, S = transcoder()
+    th = np.abs(f32(F))
+    h = x.astype(float) @ W + b
+    f = relu(h) * (h > th)
+    t = {"w_enc": W, "w_dec": D, "b_enc": b, "b_dec": c, "threshold": th}
+    if affine:
+        t["affine_skip_connection"] = S
+    path = place(f"gemma-2-transcoder-{affine}")
+    save_safetensors(os.path.join(path, "params.safetensors"), t)
+    write_json(os.path.join(path, "config.json"),
+               {"architecture": "jump_relu", "model_name": "google/gemma-3-1b-pt",
+                "hf_hook_point_in": "model.layers.7.pre_feedforward_layernorm.output",
+                "hf_hook_point_out": "model.layers.7.post_feedforward_layernorm.output"})
+    y = f @ D.astype(float) + c + (x @ S.astype(float) if affine else 0)
+    case(f"Gemma Scope 2, transcoder, {affine}", path, x, f, y, layer=7, point="ffn_in", writes="ffn_out")
+
+# sparsify's of an MLP: its module's input and output, k largest of relu(h).
+d, F, x, W, D, b, c, S = transcoder()
+k = int(rng.integers(1, F + 1))
+f = top(relu(x.astype(float) @ W + b), k)
+path = place("sparsify-transcoder")
+save_safetensors(os.path.join(path, "sae.safetensors"),
+                 {"encoder.weight": np.ascontiguousarray(W.T), "encoder.bias": b, "W_dec": D, "b_dec": c, "W_skip": S})
+write_json(os.path.join(path, "cfg.json"), {"d_in": d, "activation": "topk", "num_latents": F, "k": k,
+                                            "transcode": True, "skip_connection": True})
+case("sparsify, transcoder", path, x, f, f @ D.astype(float) + c + x @ S.T.astype(float), claim=2, layer=2,
+     point="ffn_in", writes="ffn_out")
+
+# circuit-tracer's sets: both matrices [F, d]; its TopK keeps negative values.
+for activation in ["relu", "jumprelu", "topk"]:
+    d, F, x, W, D, b, c, S = transcoder()
+    k = int(rng.integers(1, F + 1))
+    h = x.astype(float) @ W + b
+    t = {"W_enc": np.ascontiguousarray(W.T), "W_dec": D, "b_enc": b, "b_dec": c, "W_skip": S}
+    if activation == "jumprelu":
+        t["activation_function.threshold"] = np.abs(f32(F))
+        f = h * (h > t["activation_function.threshold"])
+    else:
+        f = relu(h) if activation == "relu" else top(h, k)
+    path = place("circuit-tracer-" + activation)
+    with open(os.path.join(path, "config.yaml"), "w") as file:
+        file.write('model_name: "toy"\nmodel_kind: transcoder_set  # per layer\nfeature_input_hook: mlp.hook_in\n'
+                   f"feature_output_hook: 'hook_mlp_out'\nactivation: {activation}\nk: {k}\ntranscoders:\n  - a\n")
+    save_safetensors(os.path.join(path, "layer_6.safetensors"), t)
+    case("circuit-tracer " + activation, path, x, f, f @ D.astype(float) + c + x @ S.T.astype(float), layer=6,
+         point="ffn_in", writes="ffn_out")
+
 print_case()

@@ -36,6 +36,7 @@ async function check(dictionaries: Dictionaries, each: Case): Promise<void> {
   const stored = await dictionaries.add("one", each.path, { layer: each.claim, k: each.k });
   assert.is(stored.layer, each.layer, name);
   assert.is(stored.point, each.point ?? "block_out", name);
+  assert.is(stored.writes, each.writes, name);
   assert.is(stored.n_embd, hidden, name);
   const { places } = await dictionaries.open("one");
   const rows = Float32Array.from(each.rows);

@@ -152,7 +152,7 @@ test("SAELens: unsupported settings are refused in a sentence", async () => {
     [saeLens(metadata(7)), 'hook_name in the configuration is "7", not a string.'],
     [
       saeLens({ architecture: "skip_transcoder" }),
-      `The dictionary is a skip_transcoder at ${at}; only autoencoders are supported.`,
+      "cfg.json lacks hook_name_out, the hook point that the transcoder writes.",
     ],
     [
       saeLens({ reshape_activations: "other" }),
@@ -162,7 +162,7 @@ test("SAELens: unsupported settings are refused in a sentence", async () => {
       saeLens(metadata("blocks.1.attn.hook_z")),
       'The dictionary reads "blocks.1.attn.hook_z" reshaped as "hook_z"; single heads are not supported.',
     ],
-    [saeLens({ d_out: 4 }), "The dictionary reads 3 values and writes 4: it is a transcoder."],
+    [saeLens({ d_out: 4 }), "The dictionary reads 3 values and writes 4; only equal widths are supported."],
     [saeLens({ d_out: "4" }), 'd_out in the configuration is "\\"4\\"", not a number.'],
     [
       saeLens({ architecture: "other" }),

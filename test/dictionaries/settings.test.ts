@@ -99,14 +99,13 @@ test("Gemma Scope, the first and the second", async () => {
     await refusal(of({ architecture: "relu" })),
     'The architecture "relu" is not supported in this layout; only jump_relu is.',
   );
-  const only = "only autoencoders are supported.";
-  assert.is(
+  assert.match(
     await refusal(of({ ...config, hf_hook_point_out: "model.layers.4.mlp" })),
-    `The dictionary is a transcoder from "model.layers.4.output" to "model.layers.4.mlp"; ${only}`,
+    /^The transcoder reads "model\.layers\.4\.output"; supported are MLP inputs: /,
   );
   assert.is(
     await refusal(of(undefined, { affine_skip_connection: [[3, 3], []] })),
-    `The dictionary is a transcoder; ${only}`,
+    "The file has an affine_skip_connection, but config.json does not say what it reads and writes.",
   );
 });
 
@@ -146,7 +145,7 @@ test("Llama Scope: average lengths and the decoder's go into its weights", async
     [{ hook_point_in: undefined }, "hyperparams.json lacks hook_point_in."],
     [
       { hook_point_out: "blocks.3.hook_mlp_out" },
-      `The dictionary is a transcoder from "${hook}" to "blocks.3.hook_mlp_out"; transcoders are not supported.`,
+      `The transcoder reads "${hook}"; supported are MLP inputs: blocks.N.mlp.hook_in, ln2.hook_out, ln2.hook_normalized and hook_mlp_in, and layers.N.pre_feedforward_layernorm.`,
     ],
     [{ act_fn: "relu" }, 'act_fn is "relu"; this layout supports jumprelu, and topk converted to it.'],
     [{ jump_relu_threshold: -1 }, "jump_relu_threshold is -1; it must be a number of at least 0."],
@@ -182,10 +181,17 @@ test("sparsify: the k largest, 32 by default", async () => {
     await refusal(of({ k: 1, activation: "groupmax" })),
     'The activation "groupmax" is not supported in this layout; only topk is.',
   );
-  const transcoder = "The dictionary is a transcoder; only autoencoders are supported.";
-  assert.is(await refusal(of({ k: 1, transcode: true })), transcoder);
-  assert.is(await refusal(of({ k: 1, skip_connection: true })), transcoder);
-  assert.is(await refusal(of({ k: 1 }, { W_skip: [[3, 3], []] })), transcoder);
+  const skip = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+  const transcoder = { ...{ ...plain, layout: "sparsify", activation: "topk", k: 1 }, transcoder: true };
+  const origin = { point: "ffn_in", writes: "ffn_out" };
+  assert.equal(await read(of({ k: 1, transcode: true })), { ...transcoder, origin });
+  assert.equal(await read(of({ k: 1, transcode: true }, { W_skip: [[3, 3], skip] })), {
+    ...{ ...transcoder, origin, skip },
+  });
+  assert.is(
+    await refusal(of({ k: 1 }, { W_skip: [[3, 3], skip] })),
+    "The dictionary has a skip connection, but cfg.json does not say that it transcodes.",
+  );
 });
 
 test("the Lab's own layout: mean and scale of its rows are folded into its weights", async () => {

@@ -33,6 +33,7 @@ function reading(
   return {
     tokens: Int32Array.from({ length: active.length }, (_, i) => i),
     states: Float32Array.from(states),
+    targets: Float32Array.from(states),
     reconstruction: Float32Array.from(reconstruction),
     sparse: {
       pointers: Int32Array.from(pointers),

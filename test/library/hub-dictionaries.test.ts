@@ -106,7 +106,7 @@ test("a file of weights is named by its path in the repository", async () => {
   assert.equal(asked(), ["layer_4/width_2/average_l0_9/params.npz"]);
 });
 
-test("Gemma Scope repositories are recognised by name as MLP or unsupported", async () => {
+test("Gemma Scope repositories are recognised by name as MLP, transcoders or unsupported", async () => {
   const file = "layer_3/width_16k/average_l0_1/params.npz";
   const name = "google/gemma-scope-2b-pt-mlp";
   hub.repositories[name] = { files: { [file]: params } };
@@ -116,10 +116,17 @@ test("Gemma Scope repositories are recognised by name as MLP or unsupported", as
     await refusal(`${name}/${file}`, { layer: 3, point: "block_out" }),
     "According to its publisher it reads ffn_out, not block_out.",
   );
+  const transcoders = "google/gemma-scope-2b-pt-transcoders";
+  hub.repositories[transcoders] = { files: { [file]: params } };
+  const transcoder = await add(`${transcoders}/${file}`);
+  assert.equal(
+    [transcoder.layer, transcoder.point, transcoder.row_scaling, transcoder.writes, transcoder.hook],
+    [3, "mid", "constant_norm", "ffn_out", "blocks.3.ln2.hook_normalized"],
+  );
   const before = asked().length;
   assert.is(
     await refusal("google/gemma-scope-2b-pt-att/layer_3/width_16k/average_l0_1"),
-    "google/gemma-scope-2b-pt-att has dictionaries of att, judging by its name; only those of block outputs (-res) and MLP outputs (-mlp) are supported.",
+    "google/gemma-scope-2b-pt-att has dictionaries of att, judging by its name; those of block outputs (-res), MLP outputs (-mlp) and transcoders are supported.",
   );
   assert.is(asked().length, before);
 });

@@ -10,6 +10,7 @@ export function folder(
   return {
     names: [...Object.keys(json), ...Object.keys(weights)],
     json: async (name: string) => json[name],
+    text: async (name: string) => String(json[name]),
     tensors: async (name: string) => ({
       metadata,
       shapes: new Map(Object.entries(weights[name] as Arrays).map(([each, [shape]]) => [each, shape])),

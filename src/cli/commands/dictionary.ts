@@ -99,6 +99,9 @@ function picture(stored: StoredDictionary): string {
     k,
     layout,
     hook,
+    writes,
+    hook_out,
+    skip,
     trained_on,
     notes,
     source,
@@ -107,6 +110,11 @@ function picture(stored: StoredDictionary): string {
     `${name}  ${sha256.slice(0, 16)}`,
     `${features} features of ${n_embd} values, ${activation}${k === null ? "" : ` (k = ${k})`}, from ${layout}`,
     `reads ${point === "block_out" ? "the output" : point} of block ${layer}${hook === null ? "" : ` (${hook})`}${trained_on === null ? "" : ` of ${trained_on}`}`,
+    ...(writes === undefined
+      ? []
+      : [
+          `a transcoder${skip ? " with a skip connection" : ""}: writes ${writes} of block ${layer}${hook_out === undefined ? "" : ` (${hook_out})`}`,
+        ]),
     ...(source == null ? [] : [`from ${source}`]),
     ...notes,
   ].join("\n");

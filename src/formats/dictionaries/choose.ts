@@ -2,7 +2,7 @@ import { FormatError, quotedPath } from "../format-error.js";
 import { holdsOne, layoutOf } from "./read.js";
 
 const weights = /\.(safetensors|npz|pth?)$/;
-const settings = /^(cfg|config|hyperparams)\.json$/;
+const settings = /^((cfg|config|hyperparams)\.json|config\.yaml)$/;
 /** A file of weights that accompanies another. */
 const scaling = /^sae-normalization-\d+\.npz$/;
 const listed = 5;

@@ -21,12 +21,16 @@ export interface DictionaryOrigin {
   /** The model's name in the file. */
   model?: string;
   prependBos?: boolean;
+  /** For a transcoder: the point that it predicts, absent if not recorded, and its name in the file. */
+  writes?: string;
+  hookOut?: string;
 }
 
 /**
  * A sparse dictionary in the common form that all layouts are converted to: h = W_enc (n(x) - subtract b_dec) +
  * b_enc, f by the activation, y = n^-1(f W_dec + b_dec); n is the row scaling. Scale factors that a layout stores
- * separately are folded into the weights.
+ * separately are folded into the weights. A transcoder predicts another point of the same block: y = f W_dec + b_dec +
+ * W_skip x.
  */
 export interface Dictionary {
   layout: string;
@@ -51,6 +55,10 @@ export interface Dictionary {
   gain?: Float32Array;
   /** [features], for `gated`. */
   magnitudeBias?: Float32Array;
+  /** Predicts another point than the one it reads. */
+  transcoder?: boolean;
+  /** [hidden, hidden], for a transcoder: row i is of output i. */
+  skip?: Float32Array;
   origin: DictionaryOrigin;
   /** Notes for users on how the file was read, one sentence each. */
   notes: string[];

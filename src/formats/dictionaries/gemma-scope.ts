@@ -8,6 +8,7 @@ import {
   type TensorSource,
   textOf,
 } from "./dictionary.js";
+import { transcoderBetween } from "./transcoder.js";
 
 /**
  * Reads a dictionary of Gemma Scope: `params.npz` of the first (W_enc, W_dec), `params.safetensors` with
@@ -27,12 +28,18 @@ export async function readGemmaScope(config: unknown, source: TensorSource): Pro
   }
   const into = textOf(settings, "hf_hook_point_in");
   const out = textOf(settings, "hf_hook_point_out") ?? into;
-  if (arrays.has("affine_skip_connection") || into !== out) {
+  const affine = arrays.has("affine_skip_connection");
+  if (affine && into === out) {
     throw new FormatError(
-      `The dictionary is a transcoder${into === undefined ? "" : ` from ${quoted(into)} to ${quoted(out ?? "")}`}; ` +
-        "only autoencoders are supported.",
+      "The file has an affine_skip_connection, but config.json does not say what it reads and writes.",
     );
   }
+  const place =
+    into === undefined
+      ? undefined
+      : into === out
+        ? { origin: { hook: into, ...placeOfHook(into) } }
+        : transcoderBetween(into, out as string);
   const second = arrays.has("w_enc");
   const weights = await arrays.weights(second ? { ...factors, encoder: "w_enc", decoder: "w_dec" } : factors);
   const model = textOf(settings, "model_name");
@@ -40,9 +47,14 @@ export async function readGemmaScope(config: unknown, source: TensorSource): Pro
     layout: second ? "Gemma Scope 2" : "Gemma Scope",
     activation: "jumprelu",
     ...weights,
+    ...place,
+    // Applied as x @ affine_skip_connection: a column per output.
+    ...(affine && {
+      skip: await arrays.transposed("affine_skip_connection", weights.hidden, weights.hidden),
+    }),
     threshold: await arrays.read("threshold", weights.features),
     origin: {
-      ...(into !== undefined && { hook: into, ...placeOfHook(into) }),
+      ...place?.origin,
       ...(model !== undefined && { model }),
       prependBos: true,
     },

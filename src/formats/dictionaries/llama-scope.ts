@@ -11,6 +11,7 @@ import {
   type TensorSource,
   textOf,
 } from "./dictionary.js";
+import { transcoderBetween } from "./transcoder.js";
 
 /**
  * Reads a dictionary of Llama Scope: `hyperparams.json` and `final.safetensors` with encoder.weight [F, d],
@@ -23,13 +24,8 @@ export async function readLlamaScope(config: unknown, source: TensorSource): Pro
   const settings = settingsOf(config, "hyperparams.json");
   const hook = textOf(settings, "hook_point_in");
   if (hook === undefined) throw new FormatError("hyperparams.json lacks hook_point_in.");
-  const place = placeOfHook(hook);
   const out = textOf(settings, "hook_point_out") ?? hook;
-  if (out !== hook) {
-    throw new FormatError(
-      `The dictionary is a transcoder from ${quoted(hook)} to ${quoted(out)}; transcoders are not supported.`,
-    );
-  }
+  const place = out === hook ? { origin: { hook, ...placeOfHook(hook) } } : transcoderBetween(hook, out);
   const act = textOf(settings, "act_fn") ?? "jumprelu";
   if (!["jumprelu", "topk"].includes(act)) {
     throw new FormatError(
@@ -62,7 +58,7 @@ export async function readLlamaScope(config: unknown, source: TensorSource): Pro
     activation: "jumprelu",
     ...parts,
     threshold: new Float32Array(features).fill(threshold),
-    origin: { hook, ...place },
+    ...place,
     notes: act === "topk" ? ["Trained with top-k; read with the threshold its publisher uses."] : [],
   };
 }

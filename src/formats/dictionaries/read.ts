@@ -1,4 +1,5 @@
 import { FormatError, quoted, quotedPath } from "../format-error.js";
+import { readCircuitTracer } from "./circuit-tracer.js";
 import { Arrays, type Dictionary, plain, type ReadLayout, type TensorSource } from "./dictionary.js";
 import { readGemmaScope } from "./gemma-scope.js";
 import { readLabSae } from "./lab-sae.js";
@@ -11,6 +12,7 @@ import { readDictionaryLearning, readGoodfire, readQwenScope } from "./torch.js"
 export interface LayoutFiles {
   readonly names: readonly string[];
   json(name: string): Promise<unknown>;
+  text(name: string): Promise<string>;
   tensors(name: string): Promise<TensorSource & { metadata: Readonly<Record<string, string>> }>;
 }
 
@@ -69,6 +71,13 @@ export const layouts: readonly Layout[] = [
     name: "dictionary_learning (ae.pt, config.json)",
     weights: beside("ae.pt", "config.json"),
     read: configured("config.json", readDictionaryLearning),
+  },
+  {
+    name: "circuit-tracer's transcoders (config.yaml, layer_N.safetensors)",
+    weights: (names) =>
+      names.includes("config.yaml") ? names.filter((name) => /^layer_\d+\.safetensors$/.test(name)) : [],
+    read: async (files, weights) =>
+      readCircuitTracer(await files.text("config.yaml"), await files.tensors(weights), weights),
   },
   {
     name: "tapline's Lab (sae-layer-N.safetensors, sae-normalization-N.npz)",
@@ -150,6 +159,7 @@ function checked(dictionary: Dictionary): Dictionary {
     "threshold",
     "gain",
     "magnitudeBias",
+    "skip",
   ] as const;
   for (const part of parts) {
     const numbers = dictionary[part];

@@ -18,6 +18,7 @@ import {
   type TensorSource,
   textOf,
 } from "./dictionary.js";
+import { transcoderBetween } from "./transcoder.js";
 
 /** The settings in `cfg.json` of version 6 and earlier, with version 6's names. */
 interface SaeLensSettings {
@@ -32,6 +33,8 @@ interface SaeLensSettings {
   features: number | undefined;
   out: number | undefined;
   origin: DictionaryOrigin & { hook: string };
+  /** Where a transcoder writes. */
+  hookOut: string | undefined;
 }
 
 /**
@@ -41,18 +44,19 @@ interface SaeLensSettings {
  */
 export async function readSaeLens(config: unknown, source: TensorSource): Promise<ReadLayout> {
   const settings = settingsFrom(settingsOf(config, "cfg.json"));
-  const { architecture, origin } = settings;
-  if (architecture.includes("transcoder")) {
-    throw new FormatError(
-      `The dictionary is a ${architecture} at ${quoted(origin.hook)}; only autoencoders are supported.`,
-    );
-  }
+  const { origin, hookOut } = settings;
+  const isTranscoder = settings.architecture.includes("transcoder");
+  const architecture = withoutTranscoder(settings.architecture);
   if (settings.reshape !== "none") {
     throw new FormatError(
       `The dictionary reads ${quoted(origin.hook)} reshaped as ${quoted(settings.reshape)}; single heads are not supported.`,
     );
   }
-  const place = placeOfHook(origin.hook);
+  if (isTranscoder && hookOut === undefined)
+    throw new FormatError("cfg.json lacks hook_name_out, the hook point that the transcoder writes.");
+  const place = isTranscoder
+    ? transcoderBetween(origin.hook, hookOut as string)
+    : { origin: placeOfHook(origin.hook), rowScaling: scalingOf(settings.normalisation) };
   const arrays = new Arrays(source, "SAELens");
   const [hidden, features] = arrays.matrix("W_enc");
   for (const [name, said, found] of [
@@ -67,7 +71,12 @@ export async function readSaeLens(config: unknown, source: TensorSource): Promis
   }
   if (settings.out !== undefined && settings.out !== hidden) {
     throw new FormatError(
-      `The dictionary reads ${hidden} values and writes ${settings.out}: it is a transcoder.`,
+      `The dictionary reads ${hidden} values and writes ${settings.out}; only equal widths are supported.`,
+    );
+  }
+  if (isTranscoder && settings.normalisation !== "none") {
+    throw new FormatError(
+      `normalize_activations is ${quoted(settings.normalisation)}; transcoders are supported with none.`,
     );
   }
   const notes: string[] = [];
@@ -75,7 +84,7 @@ export async function readSaeLens(config: unknown, source: TensorSource): Promis
     ...factors,
     encoderBias: architecture === "gated" ? "b_gate" : "b_enc",
   });
-  const specific = await activationOf(arrays, settings, features);
+  const specific = await activationOf(arrays, { ...settings, architecture }, features);
   // Thresholds of training checkpoints also apply to h times the decoder's norms; saving for inference folds these
   // in.
   const checkpoint = arrays.has("topk_threshold");
@@ -99,11 +108,19 @@ export async function readSaeLens(config: unknown, source: TensorSource): Promis
     layout: "SAELens",
     ...parts,
     ...specific,
-    rowScaling: scalingOf(settings.normalisation),
-    subtractBias: settings.subtractBias,
-    origin: { ...origin, ...place },
+    ...place,
+    // Transcoders never subtract it: it belongs to the output.
+    subtractBias: settings.subtractBias && !isTranscoder,
+    ...(arrays.has("W_skip") && isTranscoder && { skip: await arrays.read("W_skip", hidden, hidden) }),
+    origin: { ...origin, ...place.origin },
     notes,
   };
+}
+
+/** The architecture of a transcoder's activation. */
+function withoutTranscoder(architecture: string): string {
+  const name = architecture.replace(/_?(skip_)?transcoder$/, "");
+  return name === "" ? "standard" : name;
 }
 
 async function activationOf(
@@ -186,6 +203,7 @@ function settingsFrom(settings: Settings): SaeLensSettings {
     hidden: numberOf(settings, "d_in"),
     features: numberOf(settings, "d_sae"),
     out: numberOf(settings, "d_out"),
+    hookOut: textOf(metadata, "hook_name_out", "hook_point_out") ?? textOf(settings, "hook_name_out"),
     origin: {
       hook,
       ...(model !== undefined && { model }),

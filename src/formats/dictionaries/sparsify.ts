@@ -14,7 +14,7 @@ import {
 /**
  * Reads a dictionary of EleutherAI's sparsify: `cfg.json` and `sae.safetensors` with encoder.weight [F, d], W_dec [F,
  * d]; the k largest of max(h, 0), b_dec subtracted from the input. The folder's name is the module whose output it
- * reads, so the file does not record the layer.
+ * reads, so the file does not record the layer. Of transcoders, those of MLPs are supported.
  * @throws FormatError
  */
 export async function readSparsify(config: unknown, source: TensorSource): Promise<ReadLayout> {
@@ -26,8 +26,11 @@ export async function readSparsify(config: unknown, source: TensorSource): Promi
     );
   }
   const arrays = new Arrays(source, "sparsify");
-  if (flagOf(settings, "transcode") || flagOf(settings, "skip_connection") || arrays.has("W_skip")) {
-    throw new FormatError("The dictionary is a transcoder; only autoencoders are supported.");
+  const transcoder = flagOf(settings, "transcode") ?? false;
+  if (!transcoder && arrays.has("W_skip")) {
+    throw new FormatError(
+      "The dictionary has a skip connection, but cfg.json does not say that it transcodes.",
+    );
   }
   const weights = await arrays.weights({
     ...linearMaps,
@@ -38,6 +41,9 @@ export async function readSparsify(config: unknown, source: TensorSource): Promi
     activation: "topk",
     k: checkedK(numberOf(settings, "k") ?? 32, weights.features),
     ...weights,
-    subtractBias: true,
+    subtractBias: !transcoder,
+    // A transcoder's folder is named after a module; it reads that module's input and predicts its output.
+    ...(transcoder && { transcoder, origin: { point: "ffn_in", writes: "ffn_out" } }),
+    ...(arrays.has("W_skip") && { skip: await arrays.read("W_skip", weights.hidden, weights.hidden) }),
   };
 }

@@ -1,7 +1,9 @@
 import type { Excluded } from "../../contracts/excluded.js";
 import type { Fidelity } from "../../contracts/index.js";
+import type { StoredDictionary } from "../../contracts/library.js";
 import type { BlockPoint } from "../../contracts/names.js";
-import type { OpenDictionary } from "../../library/index.js";
+import { UserError } from "../../contracts/user-error.js";
+import { type OpenDictionary, writtenPoint } from "../../library/index.js";
 import {
   type Context,
   countedRows,
@@ -18,6 +20,8 @@ export interface Reading {
   tokens: Int32Array;
   /** The activations that the dictionary reads, [tokens, hidden]. */
   states: Float32Array;
+  /** The activations that it reconstructs: the same, or for a transcoder those of the point that it writes. */
+  targets: Float32Array;
   /** [tokens, hidden] */
   reconstruction: Float32Array;
   sparse: SparseRows;
@@ -39,15 +43,17 @@ export async function readThrough(
 ): Promise<Reading> {
   const { nEmbd } = model.info;
   const { layer, point } = stored;
-  const place = { layer, point };
+  const place = { layer, point: writtenPoint(stored) };
   const states = new Float32Array(tokens.length * nEmbd);
+  const targets = place.point === point ? states : new Float32Array(tokens.length * nEmbd);
   const options = signal === undefined ? {} : { signal };
-  const clean = await scorePass(context, tokens, place, options, (start, rows) =>
-    states.set(rows, start * nEmbd),
+  const read = { layer, points: [...new Set([point, place.point])] };
+  const clean = await scorePass(context, tokens, read, options, (at, start, rows) =>
+    (at === point ? states : targets).set(rows, start * nEmbd),
   );
   const sparse = await encodeRows(places, states, options);
   const reconstruction = await decodeRows(places, sparse, states, options);
-  const counted = countedRows(states, nEmbd, bosOf(model, tokens));
+  const counted = countedRows(targets, nEmbd, bosOf(model, tokens));
   const replaced = (vectorOf: (token: number) => Float32Array | undefined) => (from: number, to: number) =>
     Array.from({ length: to - from }, (_, i) => from + i)
       .filter((token) => counted[token])
@@ -56,25 +62,34 @@ export async function readThrough(
         return { ...place, positions: [[token, token]], scale: 0, ...(vector && { vector, strength: 1 }) };
       });
   const row = (token: number) => reconstruction.subarray(token * nEmbd, (token + 1) * nEmbd);
-  const reconstructed = await scorePass(context, tokens, place, options, undefined, replaced(row));
+  const edited = { layer, points: [place.point] };
+  const reconstructed = await scorePass(context, tokens, edited, options, undefined, replaced(row));
   const ablated = await scorePass(
     context,
     tokens,
-    place,
+    edited,
     options,
     undefined,
     replaced(() => undefined),
   );
-  return { tokens, states, reconstruction, sparse, counted, scores: { clean, reconstructed, ablated } };
+  return {
+    tokens,
+    states,
+    targets,
+    reconstruction,
+    sparse,
+    counted,
+    scores: { clean, reconstructed, ablated },
+  };
 }
 
 /** Log-probabilities of a text's next tokens, [tokens]; 0 for the last one, which has none. */
 async function scorePass(
   context: Context,
   tokens: Int32Array,
-  { layer, point }: { layer: number; point: BlockPoint },
+  { layer, points }: { layer: number; points: BlockPoint[] },
   options: { signal?: AbortSignal },
-  onRows?: (start: number, rows: Float32Array) => void,
+  onRows?: (point: BlockPoint, start: number, rows: Float32Array) => void,
   editsOf: (from: number, to: number) => Edit[] = () => [],
 ): Promise<Float64Array> {
   const scores = new Float64Array(tokens.length);
@@ -85,17 +100,30 @@ async function scorePass(
     const found = await context.advance({
       tokens: chunk,
       layers: [layer],
-      points: [point],
+      points,
       rows: "all",
       keepStates: onRows !== undefined,
       scored: Int32Array.from(chunk, (_, i) => tokens[start + i + 1] ?? -1),
       edits: editsOf(start, end),
       ...options,
     });
-    onRows?.(start, found.layers[0]?.states?.data as Float32Array);
+    for (const [i, point] of onRows === undefined ? [] : points.entries()) {
+      onRows?.(point, start, found.layers[i]?.states?.data as Float32Array);
+    }
     scores.set(found.logProbabilities as Float64Array, start);
   }
   return scores;
+}
+
+/**
+ * Refuses transcoders of an MLP's own output in models that normalise it before it is added, where `ffn_out` is after that
+ * norm.
+ */
+export function checkTranscoder({ name, hook_out: hook }: StoredDictionary, context: Context): void {
+  if (hook === undefined || !hook.endsWith("mlp.hook_out") || !context.form.normed) return;
+  throw new UserError(
+    `The transcoder ${name} predicts ${hook}, before the norm that this model applies to MLP outputs; only ffn_out, after it, can be replaced.`,
+  );
 }
 
 /** Activations that the figures of some texts exclude. */
@@ -115,7 +143,7 @@ export function fidelityOf(model: Model, readings: readonly Reading[]): Fidelity
       for (let token = 0; token < reading.tokens.length; token++) {
         if (!reading.counted[token]) continue;
         const row = (data: Float32Array) => data.subarray(token * nEmbd, (token + 1) * nEmbd);
-        visit(row(reading.states), row(reading.reconstruction), reading, token);
+        visit(row(reading.targets), row(reading.reconstruction), reading, token);
       }
     }
   };

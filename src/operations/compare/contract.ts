@@ -117,7 +117,7 @@ export const CompareSubmission = Type.Object(
     point: optional.Enum([...changedPoints], {
       description:
         "Hook point to change: the block's output (block_out, the default), what its attention or MLP adds (attn_out, " +
-        "ffn_out), the residual stream before each (block_in, mid), what the MLP reads (ffn_in), or the outputs of its heads (head_out, for scale, " +
+        "ffn_out), the residual stream before each (block_in, mid), the MLP's input (ffn_in), or the outputs of its heads (head_out, for scale, " +
         "ablate and patch).",
     }),
     heads: headList("For head_out: the heads to change, all in the same run. Default: all heads."),

@@ -4,7 +4,7 @@ import { pointField } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { aurocOf, bootstrap, type Measured } from "../../findings/uncertainty.js";
-import { type Reading, readThrough } from "../../lab/rows/dictionary-reading.js";
+import { checkTranscoder, type Reading, readThrough } from "../../lab/rows/dictionary-reading.js";
 import { bosOf } from "../../lab/rows/example-tokens.js";
 import { checkPoints, openContext } from "../../lab/rows/open-context.js";
 import { checkLayers, tokenizeInput } from "../../lab/rows/tokens.js";
@@ -16,6 +16,7 @@ import {
   type OpenDictionary,
   Probes,
   Vectors,
+  writtenPoint,
 } from "../../library/index.js";
 import type { Context, Model } from "../../native/index.js";
 import type { Findings, OperationInput, Run } from "../run.js";
@@ -71,7 +72,13 @@ export async function drift(input: OperationInput<DriftConfig>): Promise<Finding
   const sums: TextSums[] = [];
   try {
     const { dictionary } = artefacts;
-    if (dictionary !== undefined) for (const each of contexts) checkPoints(each, [dictionary.stored.point]);
+    if (dictionary !== undefined) {
+      const { stored } = dictionary;
+      for (const each of contexts) {
+        checkPoints(each, [stored.point, writtenPoint(stored)]);
+        checkTranscoder(stored, each);
+      }
+    }
     for (const [done, tokens] of texts.entries()) {
       progress({ stage: "comparing the models", done, total: texts.length });
       sums.push(

@@ -3,6 +3,7 @@ import { Excluded } from "../../contracts/excluded.js";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { Name } from "../../contracts/live.js";
+import { blockPoints } from "../../contracts/names.js";
 import { optional } from "../../contracts/optional.js";
 import { notedResultFields, orNull, pointRead } from "../../contracts/result-fields.js";
 import {
@@ -69,7 +70,9 @@ export const Fidelity = Type.Object(
     explained_variance: orNull(
       "1 - sum |x - y|^2 / sum |x - mean x|^2 over these tokens, with y the reconstruction; null if they do not vary.",
     ),
-    cosine: Type.Number({ description: "Mean cosine similarity between block output and reconstruction." }),
+    cosine: Type.Number({
+      description: "Mean cosine similarity between the reconstructed activation and its reconstruction.",
+    }),
     cross_entropy: Type.Union(
       [
         Type.Object({ clean: Type.Number(), reconstructed: Type.Number(), ablated: Type.Number() }),
@@ -77,8 +80,8 @@ export const Fidelity = Type.Object(
       ],
       {
         description:
-          "Loss on the texts' next tokens in nats per token: unmodified, with every block output replaced by its " +
-          "reconstruction, and with it replaced by zero. Null if there is no next token.",
+          "Loss on the texts' next tokens in nats per token: unmodified, with every such activation (a transcoder's: every MLP " +
+          "output) replaced by its reconstruction, and with it replaced by zero. Null if there is no next token.",
       },
     ),
     loss_recovered: orNull("(ablated - reconstructed) / (ablated - clean); null if these two hardly differ."),
@@ -153,6 +156,11 @@ export const FeaturesResult = Type.Object(
     }),
     layer: Type.Integer(),
     point: pointRead,
+    writes: Type.Optional(
+      Type.Enum([...blockPoints], {
+        description: "For a transcoder: the point whose activations it predicts and, for the loss, replaces.",
+      }),
+    ),
     texts: Type.Array(
       Type.Object({
         tokens: Type.Array(Type.String()),

@@ -4,10 +4,16 @@ import { pointField } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { writeNpz } from "../../lab/npz.js";
-import { excludedIn, fidelityOf, type Reading, readThrough } from "../../lab/rows/dictionary-reading.js";
+import {
+  checkTranscoder,
+  excludedIn,
+  fidelityOf,
+  type Reading,
+  readThrough,
+} from "../../lab/rows/dictionary-reading.js";
 import { checkPoints, inContext } from "../../lab/rows/open-context.js";
 import { tokenizeInput } from "../../lab/rows/tokens.js";
-import { Dictionaries, type OpenDictionary } from "../../library/index.js";
+import { Dictionaries, type OpenDictionary, writtenPoint } from "../../library/index.js";
 import { type Context, type Model, strongestFeatures } from "../../native/index.js";
 import type { Findings, OperationInput, Run } from "../run.js";
 
@@ -24,7 +30,9 @@ export async function features(input: OperationInput<FeaturesConfig>): Promise<F
   const longest = Math.max(...texts.map(({ length }) => length));
   const readings: Reading[] = [];
   const pages = await inContext(input, { nCtx: longest }, async (context) => {
-    checkPoints(context, [dictionary.stored.point]);
+    const { stored } = dictionary;
+    checkPoints(context, [stored.point, writtenPoint(stored)]);
+    checkTranscoder(stored, context);
     for (const [done, tokens] of texts.entries()) {
       progress({ stage: "features", done, total: texts.length });
       readings.push(await clock.measure("compute", () => readThrough(input, context, dictionary, tokens)));
@@ -130,6 +138,7 @@ async function describe(
     dictionary: { name, sha256, layout, activation, features: count, trained_on },
     layer,
     ...pointField(point),
+    ...(stored.writes !== undefined && { writes: stored.writes }),
     texts,
     features: strongestAnywhere(readings),
     fidelity: fidelityOf(model, readings),

@@ -443,7 +443,7 @@ class CompareSubmission(_CompareSubmissionRequired, total=False):
     """For clamp: upper bound of the projection on u, or of a feature's activation."""
     point: ChangedPoint
     """Hook point to change: the block's output (block_out, the default), what its attention or MLP adds
-    (attn_out, ffn_out), the residual stream before each (block_in, mid), what the MLP reads (ffn_in), or the
+    (attn_out, ffn_out), the residual stream before each (block_in, mid), the MLP's input (ffn_in), or the
     outputs of its heads (head_out, for scale, ablate and patch)."""
     heads: list[int]
     """For head_out: the heads to change, all in the same run. Default: all heads."""
@@ -563,9 +563,9 @@ class ProbeSubmission(_ProbeSubmissionRequired, total=False):
     seed: int
     """Experiment seed."""
     point: BlockPoint
-    """Point of each block to read: its output (block_out, the default), its attention or MLP output
-    (attn_out, ffn_out), the residual stream before these (block_in, mid), or what the MLP reads (ffn_in).
-    Models without this point are refused."""
+    """Point of each block to read: its output (block_out, default), its attention or MLP output (attn_out,
+    ffn_out), the stream before these (block_in, mid), or the MLP's input (ffn_in). Models without this point
+    are refused."""
     rows: Literal["last", "mean", "response", "all"]
     """Of each example the last token's activation (last, the default), the mean over its tokens, without a
     BOS token (mean), or the mean over the tokens of its text after its prompt (response), or every token's
@@ -723,9 +723,9 @@ class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
     examples: list[SaeExample]
     """At least 4 per split, and no text in both splits."""
     point: BlockPoint
-    """Point of each block to read: its output (block_out, the default), its attention or MLP output
-    (attn_out, ffn_out), the residual stream before these (block_in, mid), or what the MLP reads (ffn_in).
-    Models without this point are refused. With `from`, the extraction determines it."""
+    """Point of each block to read: its output (block_out, default), its attention or MLP output (attn_out,
+    ffn_out), the stream before these (block_in, mid), or the MLP's input (ffn_in). Models without this point
+    are refused. With `from`, the extraction determines it."""
     architecture: Literal["relu", "topk", "batchtopk", "jumprelu"]
     """relu (the default) with an L1 penalty; topk keeps the k most active features per activation; batchtopk
     does so per batch, and uses a threshold after training; jumprelu learns a threshold for each feature."""
@@ -989,10 +989,11 @@ class _FidelityRequired(TypedDict):
     """1 - sum |x - y|^2 / sum |x - mean x|^2 over these tokens, with y the reconstruction; None if they do
     not vary."""
     cosine: float
-    """Mean cosine similarity between block output and reconstruction."""
+    """Mean cosine similarity between the reconstructed activation and its reconstruction."""
     cross_entropy: CrossEntropy | None
-    """Loss on the texts' next tokens in nats per token: unmodified, with every block output replaced by its
-    reconstruction, and with it replaced by zero. None if there is no next token."""
+    """Loss on the texts' next tokens in nats per token: unmodified, with every such activation (a
+    transcoder's: every MLP output) replaced by its reconstruction, and with it replaced by zero. None if
+    there is no next token."""
     loss_recovered: float | None
     """(ablated - reconstructed) / (ablated - clean); None if these two hardly differ."""
 
@@ -1019,6 +1020,8 @@ class _FeaturesResultRequired(TypedDict):
 class FeaturesResult(_FeaturesResultRequired, total=False):
     point: BlockPoint
     """Point of each block that was read; if absent, its output."""
+    writes: BlockPoint
+    """For a transcoder: the point whose activations it predicts and, for the loss, replaces."""
     pages: list[FeaturePage]
     """Dashboards of the requested features."""
 
@@ -1060,9 +1063,9 @@ class ExtractSubmission(_ExtractSubmissionRequired, total=False):
     """Instead of `examples`: absolute path of a file on the Lab's machine: .txt with one text per line, or
     .jsonl whose entries are texts or objects with `text` and, optionally, `prompt`."""
     point: BlockPoint
-    """Point of each block to read: its output (block_out, the default), its attention or MLP output
-    (attn_out, ffn_out), the residual stream before these (block_in, mid), or what the MLP reads (ffn_in).
-    Models without this point are refused."""
+    """Point of each block to read: its output (block_out, default), its attention or MLP output (attn_out,
+    ffn_out), the stream before these (block_in, mid), or the MLP's input (ffn_in). Models without this point
+    are refused."""
     rows: Literal["all", "last", "mean", "response"]
     """Activations to write per text: every token's (all), the last token's, their mean (mean, without a BOS
     token), or the mean over a response after its prompt (response), which requires both in each entry of a

@@ -1,0 +1,87 @@
+import { FormatError, quoted } from "../format-error.js";
+import {
+  Arrays,
+  checkedK,
+  type Dictionary,
+  factors,
+  type ReadLayout,
+  type Settings,
+  type TensorSource,
+  textOf,
+} from "./dictionary.js";
+import { transcoderBetween } from "./transcoder.js";
+
+/**
+ * Reads a transcoder of a set that circuit-tracer loads: `config.yaml` and `layer_N.safetensors` with W_enc [F, d], W_dec
+ * [F, d], optionally W_skip [d, d]. JumpReLU with `activation_function.threshold`; TopK without a ReLU, as it is
+ * computed there; otherwise ReLU.
+ * @param file the name of the weights, which has the block
+ * @throws FormatError
+ */
+export async function readCircuitTracer(
+  config: string,
+  source: TensorSource,
+  file: string,
+): Promise<ReadLayout> {
+  const settings = topLevel(config);
+  const kind = textOf(settings, "model_kind") ?? "transcoder_set";
+  if (kind !== "transcoder_set") {
+    throw new FormatError(`model_kind is ${quoted(kind)}; only transcoder_set is supported.`);
+  }
+  const [from, to] = [textOf(settings, "feature_input_hook"), textOf(settings, "feature_output_hook")];
+  if (from === undefined || to === undefined) {
+    throw new FormatError("config.yaml lacks feature_input_hook or feature_output_hook.");
+  }
+  const layer = Number(/^layer_(\d{1,3})\./.exec(file)?.[1]);
+  const place = transcoderBetween(`blocks.${layer}.${from}`, `blocks.${layer}.${to}`);
+  const arrays = new Arrays(source, "circuit-tracer");
+  const weights = await arrays.weights({ ...factors, transposed: "neither" });
+  const { features, hidden } = weights;
+  const model = textOf(settings, "model_name");
+  return {
+    layout: "circuit-tracer",
+    ...weights,
+    ...(await activationOf(arrays, settings, features)),
+    ...place,
+    ...(arrays.has("W_skip") && { skip: await arrays.read("W_skip", hidden, hidden) }),
+    origin: { ...place.origin, ...(model !== undefined && { model }), prependBos: true },
+  };
+}
+
+async function activationOf(
+  arrays: Arrays,
+  settings: Settings,
+  features: number,
+): Promise<Pick<Dictionary, "activation" | "k" | "threshold">> {
+  const threshold = "activation_function.threshold";
+  if (arrays.has(threshold)) {
+    const shape = arrays.shape(threshold);
+    const one = shape.length === 0 || (shape.length === 1 && shape[0] === 1 && features !== 1);
+    const values = one
+      ? new Float32Array(features).fill(await arrays.scalar(threshold))
+      : await arrays.read(threshold, features);
+    if (values.some((value) => value < 0)) {
+      throw new FormatError("A threshold is negative, so that features would have negative activations.");
+    }
+    return { activation: "jumprelu", k: 0, threshold: values };
+  }
+  const name = (textOf(settings, "activation", "activation_function") ?? "relu").toLowerCase();
+  if (name === "topk") {
+    return { activation: "topk_raw", k: checkedK(Number(textOf(settings, "k") ?? Number.NaN), features) };
+  }
+  if (name === "relu") return { activation: "relu", k: 0 };
+  throw new FormatError(
+    `The activation ${quoted(name)} is not supported in this layout; relu, topk and jumprelu with thresholds are.`,
+  );
+}
+
+/** The plain values of a YAML file's first level, as texts; nested ones are left out. */
+function topLevel(yaml: string): Settings {
+  const found: Record<string, string> = {};
+  for (const line of yaml.split("\n")) {
+    const [, name, quotedValue, value] =
+      /^(\w{1,64}):\s+(?:["']([^"']*)["']|([^#\s][^#]*?))\s*(?:#.*)?$/.exec(line) ?? [];
+    if (name !== undefined) found[name] = quotedValue ?? (value as string);
+  }
+  return found;
+}
