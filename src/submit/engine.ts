@@ -1,3 +1,4 @@
+import { shellWord } from "../text/shell.js";
 import type { Submission } from "./submission.js";
 
 /** Runs parts outside of this process; they continue when this process ends. */
@@ -11,11 +12,6 @@ export interface Engine {
   stop(submission: Submission): Promise<void>;
 }
 
-/** A word as the shell reads it. */
-export function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
-}
-
 /** The command that computes a part, whose number is in a shell variable. */
 export function partCommand(
   { parts }: Pick<Submission, "parts">,
@@ -24,5 +20,5 @@ export function partCommand(
 ): string {
   const words = [...program, "extract", ...["--config", settings], "--lab", "new", "--quiet", "--json"];
   words.push("--out", folder);
-  return `${words.map(quoted).join(" ")} --shard "$${variable}/${parts}"`;
+  return `${words.map(shellWord).join(" ")} --shard "$${variable}/${parts}"`;
 }

@@ -4,7 +4,8 @@ import { writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { processStat } from "../files/running.js";
-import { type Engine, partCommand, quoted } from "./engine.js";
+import { shellWord } from "../text/shell.js";
+import { type Engine, partCommand } from "./engine.js";
 import { logOf, partsFolder, partsOf, type Submission, settingsFile } from "./submission.js";
 
 /** Processes on this machine: each worker computes its parts one after another, on its own device or share of the cores. */
@@ -19,7 +20,7 @@ export function localEngine(program: readonly string[]): Engine {
         program,
         settings: settingsFile(submission),
         folder: partsFolder(submission),
-      })} >>${quoted(before)}"$part"${quoted(after)} 2>&1`,
+      })} >>${shellWord(before)}"$part"${shellWord(after)} 2>&1`,
       "done",
       "",
     ].join("\n");

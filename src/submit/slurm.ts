@@ -3,7 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { UserError } from "../contracts/user-error.js";
-import { type Engine, partCommand, quoted } from "./engine.js";
+import { shellWord } from "../text/shell.js";
+import { type Engine, partCommand } from "./engine.js";
 import { logOf, partsFolder, partsOf, type Submission, settingsFile } from "./submission.js";
 
 const execute = promisify(execFile);
@@ -43,7 +44,7 @@ export function slurmEngine(program: readonly string[]): Engine {
   ];
   return {
     script: (submission) =>
-      `# sbatch ${options(submission, partsOf(submission)).map(quoted).join(" ")} <this script>\n${scriptOf(submission)}`,
+      `# sbatch ${options(submission, partsOf(submission)).map(shellWord).join(" ")} <this script>\n${scriptOf(submission)}`,
     async start(submission, parts) {
       const path = join(partsFolder(submission), "extract.sbatch");
       await writeFile(path, scriptOf(submission), { mode: 0o700 });

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { quoted } from "../../src/submit/engine.js";
 import { localEngine } from "../../src/submit/local.js";
 import { slurmEngine } from "../../src/submit/slurm.js";
 import { prepareFolder, type Submission } from "../../src/submit/submission.js";
@@ -22,16 +21,6 @@ const submission = (more: Partial<Submission> = {}): Submission => ({
   },
   ...{ out: "/data/rows", parts: 3, workers: 2, engineOptions: [], batches: [], stopped: false },
   ...more,
-});
-
-test("words are quoted as the shell reads them", () => {
-  assert.equal(["a/b-c.d", "a b", "it's", "$x", ""].map(quoted), [
-    "a/b-c.d",
-    "'a b'",
-    "'it'\\''s'",
-    "'$x'",
-    "''",
-  ]);
 });
 
 test("a Slurm array has one task per part and the given options", () => {

@@ -2,6 +2,7 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { lineOf } from "../../src/text/hidden.js";
+import { shellWord } from "../../src/text/shell.js";
 import { bytesText } from "../../src/text/words.js";
 
 test("sizes and lines in text form", () => {
@@ -20,6 +21,16 @@ test("sizes and lines in text form", () => {
     "1000 TB",
   ]);
   assert.is(lineOf("a\r\n\u202e\0b\tc\u0378d"), "a b c d");
+});
+
+test("words are quoted as the shell reads them", () => {
+  assert.equal(["a/b-c.d", "a b", "it's", "$x", ""].map(shellWord), [
+    "a/b-c.d",
+    "'a b'",
+    "'it'\\''s'",
+    "'$x'",
+    "''",
+  ]);
 });
 
 test.run();

@@ -1,13 +1,7 @@
 import * as fc from "fast-check";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import {
-  type CodeRequest,
-  languages,
-  literal,
-  scriptOf,
-  shellWord,
-} from "../../src/workbench/page/scripts.js";
+import { type CodeRequest, languages, literal, scriptOf } from "../../src/workbench/page/scripts.js";
 import { apiRoutes } from "../../src/workbench/routes.js";
 import { actions } from "./actions.js";
 
@@ -123,8 +117,6 @@ test("whatever a text is, it stays a text in each language", () => {
     }),
     { examples: texts.map((text) => [text]) },
   );
-  assert.is(shellWord("a/b.gguf"), "a/b.gguf");
-  assert.is(shellWord("it's"), "'it'\\''s'");
   assert.equal(languages, ["curl", "Python", "TypeScript"]);
 });
 

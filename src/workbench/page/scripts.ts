@@ -1,3 +1,5 @@
+import { shellText, shellWord } from "../../text/shell.js";
+
 /** A request of the page's, as a script would make it. */
 export interface CodeRequest {
   /** Which service is asked. */
@@ -32,12 +34,7 @@ function curl({ url, path, body, file, upload }: CodeRequest): string {
   }
   if (body === undefined) return `curl -s ${file === undefined ? "" : `-o ${shellWord(file)} `}${address}`;
   const method = profileIn(path) === undefined ? "" : "-X PUT ";
-  return `curl -s ${method}${address} -d '${JSON.stringify(body, null, 2).replaceAll("'", "'\\''")}'`;
-}
-
-/** A word as a POSIX shell takes it for itself. */
-export function shellWord(text: string): string {
-  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  return `curl -s ${method}${address} -d ${shellText(JSON.stringify(body, null, 2))}`;
 }
 
 /** What a request takes of a script: modules, the client that is asked, and what it is asked. */

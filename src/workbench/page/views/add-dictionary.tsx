@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { bytes, duration } from "../../../terminal/spans.js";
-import { shellWord } from "../scripts.js";
+import { shellWord } from "../../../text/shell.js";
 import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { CommandCode } from "./command-code.js";

@@ -1,9 +1,9 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { count, parametersText } from "../../../findings/numbers.js";
 import { ago, bytes, duration } from "../../../terminal/spans.js";
+import { shellWord } from "../../../text/shell.js";
 import type { DownloadStatus, LocalModel, ModelMemory, ModelOffers, ModelsHere } from "../../wire.js";
 import { select, usePlace } from "../router.js";
-import { shellWord } from "../scripts.js";
 import { call, post } from "../session.js";
 import { known, useTopic, useWork } from "../store.js";
 import { CommandCode } from "./command-code.js";
