@@ -128,7 +128,7 @@ test("last rows, and means without the BOS token, by layer and as artifacts", as
   const examples = texts.map((text) => ({ text }));
   for (const rows of ["last", "mean"] as const) {
     const result = await run({ examples, rows });
-    assert.equal([...result.names].sort(), ["index.json", "shard-00000.safetensors"]);
+    assert.equal([...result.names].sort(), ["index.json", "index.parquet", "shard-00000.safetensors"]);
     assert.equal([result.folder, result.row_count], [null, texts.length]);
     const file = readFileSync(join(result.place, "shard-00000.safetensors"));
     for (const layer of layers) {

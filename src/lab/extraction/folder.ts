@@ -6,7 +6,7 @@ import { syncFolder, writeDurably } from "../../files/durable.js";
 import { bytesText } from "../../text/words.js";
 import { differenceOf } from "../difference.js";
 import { type Lock, lock } from "../lock.js";
-import { indexName, type Plan, type Shard } from "./plan.js";
+import { indexName, type Plan, type Shard, tableName } from "./plan.js";
 
 /** Format marker of an extraction's index, which readers check first. */
 export const extractionFormat = "tapline extraction 1";
@@ -22,6 +22,8 @@ export interface IndexHead {
 }
 
 export type ExtractionIndex = IndexHead & Plan & { complete: boolean };
+
+const partialOf = (name: string) => `${name}.partial`;
 
 /** The contents of an index file. */
 export function indexText(head: IndexHead, plan: Plan, complete: boolean): string {
@@ -90,7 +92,7 @@ export class ExtractionFolder {
       finished.add(shard.file);
     }
     // Partial files of an interrupted process.
-    const names = new Set(plan.shards.map(({ file }) => `${file}.partial`));
+    const names = new Set([...plan.shards.map(({ file }) => file), tableName(this.index)].map(partialOf));
     for (const name of await readdir(this.path)) if (names.has(name)) await rm(join(this.path, name));
     if (known === undefined) await this.write(head, plan, false);
     const missing = plan.shards.filter(({ file }) => !finished.has(file));

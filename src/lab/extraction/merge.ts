@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,9 +17,11 @@ import {
   type RowForm,
   type Shard,
   shardLayout,
+  tableName,
   widthOf,
 } from "./plan.js";
 import { formOf, readIndex } from "./read-index.js";
+import { type TableRow, TableWriter, tableRows } from "./table.js";
 
 /** Bytes of one layer's rows that are collected before they are written. */
 const bufferBytes = 4 * 1024 ** 2;
@@ -80,11 +83,40 @@ export async function mergeExtraction(
     } finally {
       await texts.return(undefined);
     }
+    await mergeTables(folder, parts, new Planner(form, [0, 1], shard_tokens), into);
     await into.write(head, plan, true);
     return { folder: into.path, index: into.index, parts: parts.length, plan, kept: finished.size };
   } finally {
     await into.close();
   }
+}
+
+/** Writes the table of all texts, unless the parts are of an earlier version and have none. @throws UserError */
+async function mergeTables(
+  folder: string,
+  parts: readonly Part[],
+  planner: Planner,
+  into: ExtractionFolder,
+): Promise<void> {
+  const tables = parts.map(({ name }) => tableName(name));
+  const missing = tables.filter((name) => !existsSync(join(folder, name)));
+  if (missing.length === parts.length) return;
+  if (missing.length > 0) throw new UserError(`${folder} lacks ${missing.join(", ")}.`);
+  const name = join(into.path, tableName(into.index));
+  const writer = new TableWriter(`${name}.partial`);
+  const readers = tables.map((table) => tableRows(join(folder, table)));
+  const texts = parts.reduce((sum, { index }) => sum + index.texts, 0);
+  for (let index = 0; index < texts; index++) {
+    const { value: row, done } = await (readers[index % parts.length] as AsyncGenerator<TableRow>).next();
+    if (done || row.text !== index) {
+      const table = tables[index % parts.length];
+      throw new UserError(
+        `${table} has ${done ? "no text" : `text ${row.text}`} where text ${index} should be.`,
+      );
+    }
+    await writer.add({ ...row, ...planner.add(row.tokens, false) });
+  }
+  await writer.finish(name);
 }
 
 /** All parts in order. @throws UserError */

@@ -43,6 +43,11 @@ export function indexName(part: readonly [number, number]): string {
   return `index${partName(part)}.json`;
 }
 
+/** Name of the table next to an index: `index.parquet`, of part 2 of 8 `index-2-of-8.parquet`. */
+export function tableName(index: string): string {
+  return index.replace(/\.json$/, ".parquet");
+}
+
 /** Whether a file name is an index's, of any part. */
 export function isIndexName(name: string): boolean {
   return /^index(-\d+-of-\d+)?\.json$/.test(name);
@@ -62,11 +67,15 @@ export class Planner {
     private readonly most: number,
   ) {}
 
-  add(tokens: number, cut: boolean): void {
+  /** @returns where the text's rows will be */
+  add(tokens: number, cut: boolean): { shard: string; row: number; rows: number } {
     if (this.#texts > 0 && this.#tokens + tokens > this.most) this.#close();
+    const place =
+      this.form.rows === "all" ? { row: this.#tokens, rows: tokens } : { row: this.#texts, rows: 1 };
     this.#texts++;
     this.#tokens += tokens;
     if (cut) this.#cut++;
+    return { shard: this.#file, ...place };
   }
 
   get tokens(): number {
@@ -87,13 +96,17 @@ export class Planner {
     };
   }
 
+  /** Name of the shard that is being filled. */
+  get #file(): string {
+    return `shard${partName(this.part)}-${String(this.#shards.length).padStart(5, "0")}.safetensors`;
+  }
+
   #close(): void {
     const [texts, tokens] = [this.#texts, this.#tokens];
     const rows = this.form.rows === "all" ? tokens : texts;
-    const number = String(this.#shards.length).padStart(5, "0");
     const { bytes, starts } = shardLayout({ texts, tokens, rows }, this.form);
     this.#shards.push({
-      file: `shard${partName(this.part)}-${number}.safetensors`,
+      file: this.#file,
       ...{ texts, tokens, rows, bytes, offsets: Object.fromEntries(starts) },
     });
     this.#texts = 0;

@@ -1,11 +1,16 @@
+import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { basename } from "node:path";
+import type { RowsRead } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 
-/** A text, with the prompt it follows, if its entry has one. */
+/** A text, with the prompt it follows, and what its entry says about it, where it does. */
 export interface GivenText {
   text: string;
   prompt?: string;
+  id?: string;
+  label?: string;
+  split?: string;
 }
 
 /** The texts of a data set, which can be read several times. */
@@ -20,13 +25,15 @@ export interface TextSource {
 const lineBytes = 16 * 1024 ** 2;
 
 /** The texts of a submission. */
-export function givenTexts(examples: readonly GivenText[]): TextSource {
+export function givenTexts(
+  examples: ReadonlyArray<{ text: string; prompt?: string; label?: number; split?: string }>,
+): TextSource {
   return {
     name: "examples",
     async *read(onBytes) {
-      for (const { text, prompt } of examples) {
+      for (const { text, prompt, ...about } of examples) {
         onBytes?.(Buffer.from(`${JSON.stringify(prompt === undefined ? text : [prompt, text])}\n`));
-        yield prompt === undefined ? { text } : { text, prompt };
+        yield { text, ...(prompt !== undefined && { prompt }), ...aboutText(about) };
       }
     },
   };
@@ -116,5 +123,21 @@ function textOfEntry(line: string, number: number, name: string): GivenText {
   if (/\p{Surrogate}/u.test(found) || /\p{Surrogate}/u.test(before)) {
     throw new UserError(`Line ${number} of ${name} contains an unpaired surrogate.`);
   }
-  return before === "" ? { text: found } : { text: found, prompt: before };
+  return { text: found, ...(before !== "" && { prompt: before }), ...aboutText(Object(entry)) };
+}
+
+/** A text's entries in the table of an extraction; a prompt is read only with rows of responses. */
+export function describedText({ prompt = "", text, id, label, split }: GivenText, rows: RowsRead) {
+  const read = rows === "response" ? prompt + text : text;
+  const sha256 = createHash("sha256").update(read).digest("hex");
+  return { id: id ?? null, label: label ?? null, split: split ?? null, sha256 };
+}
+
+/** What an entry says about its text: fields that are a text, a number or a truth value. */
+function aboutText(entry: { id?: unknown; label?: unknown; split?: unknown }): Partial<GivenText> {
+  return Object.fromEntries(
+    (["id", "label", "split"] as const)
+      .filter((name) => ["string", "number", "boolean"].includes(typeof entry[name]))
+      .map((name) => [name, String(entry[name]).replace(/\p{Surrogate}/gu, "\uFFFD")]),
+  );
 }

@@ -22,7 +22,7 @@ export const ExtractExample = Type.Object(
   {
     text: text("Raw text."),
     prompt: promptOfExample,
-    label: Type.Optional(Type.Enum([0, 1], { description: "Not used." })),
+    label: Type.Optional(Type.Enum([0, 1], { description: "Copied to index.parquet." })),
     split: Type.Optional(split),
   },
   { ...closed, title: "ExtractExample" },

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { join } from "node:path";
 import type { Excluded } from "../../contracts/excluded.js";
 import type { ExtractConfig, ExtractResult } from "../../contracts/index.js";
 import { pointField } from "../../contracts/names.js";
@@ -13,7 +14,14 @@ import {
 } from "../../lab/extraction/folder.js";
 import { indexName, type Plan, Planner, type RowForm, type Shard } from "../../lab/extraction/plan.js";
 import { RowWriter } from "../../lab/extraction/row-writer.js";
-import { givenTexts, type TextSource, textsOfFile } from "../../lab/extraction/texts.js";
+import type { TableWriter } from "../../lab/extraction/table.js";
+import {
+  describedText,
+  type GivenText,
+  givenTexts,
+  type TextSource,
+  textsOfFile,
+} from "../../lab/extraction/texts.js";
 import { exampleTokens, skippedIn } from "../../lab/rows/example-tokens.js";
 import { checkPoints, openContext } from "../../lab/rows/open-context.js";
 import { batchSequences, packedContext, tokensOfBatch } from "../../lab/rows/packing.js";
@@ -44,30 +52,52 @@ export async function extract(input: OperationInput<ExtractConfig>): Promise<Fin
   const { config, model, clock } = input;
   checkLayers(model, config.layers);
   const source = config.data === undefined ? givenTexts(config.examples ?? []) : textsOfFile(config.data);
-  const extraction = await clock.measure("plan", () => planned(input, source));
-  if (config.plan === true)
+  if (config.plan === true) {
+    const extraction = await clock.measure("plan", () => planned(input, source));
     return describe(extraction, { kept: 0, computed: 0, seconds: 0, excluded: new Map() });
+  }
+  // The table grows with the data set, so it is on the job's disk until all shards are complete.
+  return input.artifacts.scratch(async (scratch) => {
+    const table = join(scratch, "table");
+    const { TableWriter } = await import("../../lab/extraction/table.js"); // Parquet, for this operation only
+    const writer = new TableWriter(table);
+    const extraction = await clock.measure("plan", () => planned(input, source, writer));
+    await writer.finish();
+    return written(extraction, table);
+  });
+}
 
+async function written(extraction: Extraction, table: string): Promise<Findings<ExtractResult>> {
+  const { input, plan, part } = extraction;
   const head = await headOf(extraction);
-  if (config.out === undefined) {
+  const index = indexName(part);
+  const { copyTable } = await import("../../lab/extraction/table.js");
+  if (input.config.out === undefined) {
     const made = await makeShards(extraction, input.artifacts, new Set());
-    await input.artifacts.create(indexName(extraction.part), async (file) => {
-      await file.write(Buffer.from(indexText(head, extraction.plan, true)), 0);
+    await copyTable(table, input.artifacts, index);
+    await input.artifacts.create(index, async (file) => {
+      await file.write(Buffer.from(indexText(head, plan, true)), 0);
     });
     return describe(extraction, made);
   }
-  const folder = await ExtractionFolder.open(config.out, extraction.part);
+  const folder = await ExtractionFolder.open(input.config.out, part);
   try {
-    const finished = await folder.begin(head, extraction.plan);
-    const made = await makeShards(extraction, new Artifacts(folder.path), finished);
-    await folder.write(head, extraction.plan, true);
+    const finished = await folder.begin(head, plan);
+    const artifacts = new Artifacts(folder.path);
+    const made = await makeShards(extraction, artifacts, finished);
+    await copyTable(table, artifacts, index);
+    await folder.write(head, plan, true);
     return describe(extraction, made);
   } finally {
     await folder.close();
   }
 }
 
-async function planned(input: OperationInput<ExtractConfig>, source: TextSource): Promise<Extraction> {
+async function planned(
+  input: OperationInput<ExtractConfig>,
+  source: TextSource,
+  table?: TableWriter,
+): Promise<Extraction> {
   const { config, model, progress } = input;
   const { layers, rows, dtype } = config;
   const part = (config.shard ?? [0, 1]) as [number, number];
@@ -75,8 +105,10 @@ async function planned(input: OperationInput<ExtractConfig>, source: TextSource)
   const planner = new Planner(form, part, config.shard_tokens);
   const hash = createHash("sha256");
   let longest = 0;
-  for await (const { tokens, cut } of tokensOf(input, source, part, 0, (bytes) => hash.update(bytes))) {
-    planner.add(tokens.length, cut);
+  for await (const text of tokensOf(input, source, part, 0, (bytes) => hash.update(bytes))) {
+    const { index, tokens, cut, given } = text;
+    const place = planner.add(tokens.length, cut);
+    await table?.add({ text: index, tokens: tokens.length, ...place, ...describedText(given, rows) });
     longest = Math.max(longest, tokens.length);
     progress({ stage: "counting tokens", done: planner.tokens, total: 0 });
   }
@@ -95,6 +127,7 @@ interface Tokens {
   /** First token included in a mean. */
   start: number;
   cut: boolean;
+  given: GivenText;
 }
 
 /** The tokenized texts of one part. @param skipped number of texts of the part to skip without tokenizing */
@@ -119,7 +152,10 @@ async function* tokensOf(
         `${what} has ${start} tokens before its response; none of it is within the ${config.max_input_tokens} kept tokens.`,
       );
     }
-    yield { index, tokens: kept, start: Math.min(start, kept.length - 1), cut: kept.length < tokens.length };
+    yield {
+      ...{ index, tokens: kept, start: Math.min(start, kept.length - 1) },
+      ...{ cut: kept.length < tokens.length, given: text },
+    };
   }
 }
 

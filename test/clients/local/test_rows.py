@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import unittest
+from collections import Counter
 from pathlib import Path
 
 import tapline_lab as tl
@@ -89,6 +90,64 @@ class TestRows(unittest.TestCase):
         batches = list(torch.utils.data.DataLoader(rows.dataset(2), batch_size=4))
         np.testing.assert_array_equal(torch.cat(batches).numpy(), np.asarray(rows[2]))
 
+    def test_an_epoch_has_every_row_once_in_random_order(self) -> None:
+        rows = self.rows("f32")
+        whole = np.asarray(rows[2])
+        # Text i begins with a BOS token, in the row where the tokens of the texts before it end.
+        first = np.cumsum([0, *(len(text.token_ids) for text in rows)])[:-1]
+        kept = np.delete(whole, first, axis=0)
+        self.assertEqual(rows.source["skipped_in_mean"], 1)
+        for skip, expected in ((True, kept), (False, whole)):
+            for buffer in (16, 10_000):
+                found = list(rows.batches(2, 8, buffer=buffer, seed=3, skip_bos=skip))
+                self.assertEqual({batch.shape for batch in found}, {(8, 128)})
+                mixed = np.concatenate(found)
+                self.assertEqual(len(mixed), len(expected) - len(expected) % 8)
+                self.assertFalse(np.array_equal(mixed, expected[: len(mixed)]))
+                # No two tokens of these texts have the same row, except copies of the same beginning of a text.
+                missing = _counts(expected) - _counts(mixed)
+                self.assertEqual((sum(missing.values()), sum((_counts(mixed) - _counts(expected)).values())), (len(expected) % 8, 0))
+        again = np.concatenate(list(rows.batches(2, 8, buffer=16, seed=3)))
+        np.testing.assert_array_equal(again, np.concatenate(list(rows.batches(2, 8, buffer=16, seed=3))))
+        self.assertFalse(np.array_equal(again, np.concatenate(list(rows.batches(2, 8, buffer=16, seed=4)))))
+
+    def test_parts_share_an_epoch_without_overlap(self) -> None:
+        rows = self.rows("f32")
+        count = len(rows[2].shards())
+        self.assertGreater(count, 1)
+        parts = [list(rows.batches(2, 1, skip_bos=False, part=(part, 2))) for part in range(2)]
+        self.assertTrue(all(parts))
+        self.assertEqual(_counts(np.concatenate([*parts[0], *parts[1]])), _counts(np.asarray(rows[2])))
+
+    def test_batches_continue_into_the_next_epoch(self) -> None:
+        rows = self.rows("last")
+        endless = rows.batches(2, 25, epochs=None)
+        found = np.concatenate([next(endless) for _ in range(5)])
+        whole = np.asarray(rows[2])
+        # 42 rows per epoch: 125 are two epochs and 41 of the third.
+        self.assertEqual(_counts(found[:42]), _counts(whole))
+        self.assertEqual(_counts(found[42:84]), _counts(whole))
+        self.assertEqual(sum((_counts(whole) - _counts(found[84:])).values()), 1)
+        self.assertFalse(np.array_equal(found[:42], found[42:84]))
+
+    def test_a_shuffled_data_set_is_divided_among_workers(self) -> None:
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("PyTorch is not installed")
+        rows = self.rows("f32")
+        stream = rows.shuffled(2, buffer=32, skip_bos=False)
+        for workers in (0, 2):
+            loader = torch.utils.data.DataLoader(stream, batch_size=8, num_workers=workers)
+            found = torch.cat(list(loader)).numpy()
+            self.assertEqual(_counts(found), _counts(np.asarray(rows[2])), f"{workers} workers")
+        stream.set_epoch(0)
+        first = torch.stack(list(stream))
+        second = torch.stack(list(stream))
+        self.assertFalse(torch.equal(first, second))
+        stream.set_epoch(0)
+        self.assertTrue(torch.equal(first, torch.stack(list(stream))))
+
     def test_other_folders_are_refused(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaisesRegex(TaplineError, "has no index.json"):
@@ -100,6 +159,10 @@ class TestRows(unittest.TestCase):
             (Path(folder) / "index.json").write_text("{}")
             with self.assertRaisesRegex(TaplineError, "not the index of an extraction"):
                 tl.Rows(folder)
+
+
+def _counts(rows: np.ndarray) -> Counter[bytes]:
+    return Counter(row.tobytes() for row in rows)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,15 @@ import tapline_lab
 
 # Who may ask for what: where it is asked for, or for type checkers only.
 others = {
+    "_datasets": {"datasets", "pyarrow"},
     "_driver": {"numpy", "transformer_lens"},
     "_forward": {"numpy"},
     "_job": {"numpy", "pandas"},
     "_generated": {"numpy"},
     "_lens": {"numpy"},
+    "_row_files": {"fsspec", "numpy"},
     "_rows": {"numpy", "torch"},
+    "_shuffled": {"numpy"},
     "_weights": {"numpy"},
     "arrays": {"numpy"},
     "frames": {"pandas"},

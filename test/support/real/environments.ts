@@ -18,6 +18,7 @@ export const environmentNames = [
   "openai",
   "lm-eval",
   "inspect",
+  "scale",
 ] as const;
 export type EnvironmentName = (typeof environmentNames)[number];
 

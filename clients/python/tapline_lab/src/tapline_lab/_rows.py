@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ._errors import TaplineError
+from ._row_files import Shard, open_folder
+from ._shuffled import RowStream, Shuffle, batches
 
-try:
-    import numpy as np
-except ImportError:
-    raise TaplineError("Extractions require NumPy, which is not installed: pip install numpy.") from None
+import numpy as np  # after the module that says what to do without it
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array: TypeAlias = NDArray[Any]
-
-_FORMAT = "tapline extraction 1"
-_TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I32": "<i4"}
 
 
 @dataclass(frozen=True)
@@ -42,11 +36,10 @@ class LayerRows(Sequence[Any]):
     An index, a slice, or a list or array of indices selects rows; `np.asarray(rows[5])` reads all of them.
     """
 
-    def __init__(self, layer: int, parts: Sequence[tuple[Array, str]], hidden: int) -> None:
+    def __init__(self, layer: int, shards: Sequence[Shard], hidden: int) -> None:
         self.layer = layer
-        self._parts = [part for part, _ in parts]
-        self._types = [kind for _, kind in parts]
-        self._ends = np.cumsum([0, *(len(part) for part in self._parts)])
+        self._shards = shards
+        self._ends = np.cumsum([0, *(shard.rows for shard in shards)])
         self.shape = (int(self._ends[-1]), hidden)
 
     def __len__(self) -> int:
@@ -72,48 +65,47 @@ class LayerRows(Sequence[Any]):
         owner = np.searchsorted(self._ends, chosen, side="right") - 1
         for part in np.unique(owner):
             here = owner == part
-            result[here] = self._as_float(part, self._parts[part][chosen[here] - self._ends[part]])
+            result[here] = self._shards[part].floats(self.layer, chosen[here] - self._ends[part])
         return result
 
     def __iter__(self) -> Iterator[Any]:
-        for part, values in enumerate(self._parts):
-            yield from self._as_float(part, values)
+        for shard in self._shards:
+            yield from shard.floats(self.layer, slice(None))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
             raise ValueError("The rows of an extraction cannot become one array without a copy.")
-        whole = np.concatenate([self._as_float(part, values) for part, values in enumerate(self._parts)])
+        whole = np.concatenate([shard.floats(self.layer, slice(None)) for shard in self._shards])
         return whole if dtype is None else whole.astype(dtype)
 
     def shards(self) -> list[Array]:
         """The rows file by file, mapped without a copy; bfloat16 as uint16, which NumPy lacks."""
-        return list(self._parts)
-
-    def _as_float(self, part: int, values: Array) -> Array:
-        if self._types[part] == "BF16":
-            return (values.astype(np.uint32) << 16).view(np.float32)
-        return np.asarray(values, np.float32)
+        return [shard[f"layer_{self.layer}"][0] for shard in self._shards]
 
 
 class Rows:
-    """An extraction's folder: `rows[layer]`, one `TextRows` per text by iteration, and a torch data set.
+    """An extraction: `rows[layer]`, one `TextRows` per text by iteration, and data sets for training.
 
-    `path`: the folder of `tapline extract --out`, with one part or all parts of several machines. Files are
-    mapped, so an extraction may be larger than memory. Raises TaplineError if it is incomplete or not an extraction.
+    `path`: the folder of `tapline extract --out`, with one part or all parts of several machines, or its URL (`s3://`, `gs://`,
+    `https://`; requires `tapline-lab[remote]`). Files are mapped, so an extraction may be larger than memory; those of a URL are
+    downloaded to `cache` when they are first used (default: `~/.cache/tapline/rows`). `storage_options` go to fsspec.
+    Raises TaplineError if it is incomplete or not an extraction.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        names = sorted(self.path.glob("index*.json"))
-        if not names:
-            raise TaplineError(f"{self.path} has no index.json: it is not the folder of an extraction.")
-        indices = [_index(name) for name in names]
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        cache: str | os.PathLike[str] | None = None,
+        storage_options: dict[str, Any] | None = None,
+    ) -> None:
+        self._folder, indices = open_folder(path, cache, storage_options)
+        self.path = path
         self.source: dict[str, Any] = indices[0]["source"]
         """Data, model and settings, from the index."""
         self.hidden = int(self.source["hidden"])
-        shards = [shard for index in indices for shard in index["shards"]]
-        self._files = [_tensors(self.path / shard["file"]) for shard in shards]
-        self.layers = sorted(int(name[len("layer_") :]) for name in self._files[0] if name.startswith("layer_"))
+        self.layers = sorted(int(layer) for layer in self.source["layers"])
+        self._shards = [Shard(self._folder, entry) for index in indices for entry in index["shards"]]
         self._by_layer: dict[int, LayerRows] = {}
 
     def __repr__(self) -> str:
@@ -121,39 +113,97 @@ class Rows:
 
     def __getitem__(self, layer: int) -> LayerRows:
         if layer not in self.layers:
-            raise KeyError(f"Layer {layer} was not extracted; {self.path} has {self.layers}.")
+            raise KeyError(f"Layer {layer} was not extracted; {self._folder.name} has {self.layers}.")
         if layer not in self._by_layer:
-            parts = [file[f"layer_{layer}"] for file in self._files]
-            self._by_layer[layer] = LayerRows(layer, parts, self.hidden)
+            self._by_layer[layer] = LayerRows(layer, self._shards, self.hidden)
         return self._by_layer[layer]
 
     def __len__(self) -> int:
         """The number of texts."""
-        return sum(len(file["text_indices"][0]) for file in self._files)
+        return sum(shard.texts for shard in self._shards)
 
     def __iter__(self) -> Iterator[TextRows]:
         """The texts in the order of the files."""
-        first = 0
-        for file in self._files:
-            starts, indices, tokens = (file[name][0] for name in ("text_starts", "text_indices", "token_ids"))
-            count = len(file[f"layer_{self.layers[0]}"][0])
-            per_token = count == int(starts[-1])
-            for text, index in enumerate(indices):
-                begin, end = int(starts[text]), int(starts[text + 1])
-                span = slice(first + begin, first + end) if per_token else slice(first + text, first + text + 1)
-                yield TextRows(int(index), tokens[begin:end], {layer: self[layer][span] for layer in self.layers})
-            first += count
+        for shard in self._shards:
+            yield from self._texts(shard)
+
+    def _texts(self, shard: Shard) -> Iterator[TextRows]:
+        starts, indices, tokens = (shard[name][0] for name in ("text_starts", "text_indices", "token_ids"))
+        for text, index in enumerate(indices):
+            begin, end = int(starts[text]), int(starts[text + 1])
+            span = slice(begin, end) if self._per_token else slice(text, text + 1)
+            layers = {layer: shard.floats(layer, span) for layer in self.layers}
+            yield TextRows(int(index), tokens[begin:end], layers)
+
+    @property
+    def _per_token(self) -> bool:
+        return bool(self.source["rows"] == "all")
 
     def dataset(self, layer: int) -> Any:
         """The rows of a layer as a torch.utils.data.Dataset of float32 tensors [hidden]; also batches by a list of indices.
 
         Requires PyTorch.
         """
-        try:
-            import torch
-        except ImportError:
-            raise TaplineError("A data set requires PyTorch: pip install 'tapline-lab[torch]'.") from None
+        torch = _torch()
         return type("RowDataset", (_RowDataset, torch.utils.data.Dataset), {})(self[layer], torch.from_numpy)
+
+    def shuffled(
+        self,
+        layer: int,
+        *,
+        buffer: int = 65_536,
+        seed: int = 0,
+        skip_bos: bool = True,
+        part: tuple[int, int] = (0, 1),
+    ) -> Any:
+        """The rows of a layer in random order, as a torch.utils.data.IterableDataset of float32 tensors [hidden].
+
+        Shards are read in a random order, and their rows mix in a buffer of `buffer` rows, so that reading stays sequential. Each
+        iteration is one epoch in a new order (`set_epoch` chooses it). Workers of a DataLoader, and `part` i of n for
+        training on several machines, share the shards without overlap. `skip_bos` leaves out the rows of BOS tokens, whose norms
+        are tens of times larger. Requires PyTorch.
+        """
+        torch = _torch()
+        stream = type("RowStream", (RowStream, torch.utils.data.IterableDataset), {})
+        return stream(self._shuffle(layer, buffer, seed, skip_bos), part, torch)
+
+    def batches(
+        self,
+        layer: int,
+        size: int,
+        *,
+        buffer: int = 65_536,
+        seed: int = 0,
+        epochs: int | None = 1,
+        skip_bos: bool = True,
+        part: tuple[int, int] = (0, 1),
+    ) -> Iterator[Array]:
+        """Batches of float32 [size, hidden] in the order of `shuffled`; `epochs=None` never ends."""
+        return batches(self._shuffle(layer, buffer, seed, skip_bos), size, epochs, part)
+
+    def data_provider(self, layer: int, size: int, *, device: Any = "cpu", **settings: Any) -> Iterator[Any]:
+        """Batches as tensors [size, hidden] without an end: the `data_provider` of SAELens's `SAETrainer`.
+
+        `settings`: those of `batches`. Requires PyTorch.
+        """
+        torch = _torch()
+        given: dict[str, Any] = {"epochs": None, **settings}
+        found = self.batches(layer, size, **given)
+        return (torch.from_numpy(batch).to(device) for batch in found)
+
+    def to_datasets(self) -> Any:
+        """The texts as a Hugging Face `datasets.IterableDataset`, which reads the files and copies nothing.
+
+        One example per text: `text` (its index in the data), `id`, `label` and `split` of the data where it has them, `token_ids`,
+        and `layer_5` and so on, float32 [tokens, hidden], or [1, hidden] if the extraction has one row per text. Requires `datasets`.
+        """
+        from ._datasets import iterable_dataset
+
+        return iterable_dataset(self)
+
+    def _shuffle(self, layer: int, buffer: int, seed: int, skip_bos: bool) -> Shuffle:
+        skipped = int(self.source.get("skipped_in_mean", 0)) if skip_bos else 0
+        return Shuffle(self[layer]._shards, layer, self._per_token, skipped, buffer, seed)
 
 
 class _RowDataset:
@@ -173,37 +223,9 @@ class _RowDataset:
         return list(self._tensor(self._rows[at]))
 
 
-def _index(path: Path) -> dict[str, Any]:
+def _torch() -> Any:
     try:
-        index = json.loads(path.read_bytes())
-        known = index["format"] == _FORMAT
-    except (ValueError, KeyError, TypeError):
-        known = False
-    if not known:
-        raise TaplineError(f"{path} is not the index of an extraction ({_FORMAT}).")
-    if not index["complete"]:
-        raise TaplineError(f"The extraction in {path.parent} is incomplete; run the same command again to finish it.")
-    found: dict[str, Any] = index
-    return found
-
-
-def _tensors(path: Path) -> dict[str, tuple[Array, str]]:
-    """The tensors of a safetensors file, mapped, with their types. BF16 has the type uint16."""
-    try:
-        content = np.memmap(path, np.uint8, "r")
-    except (OSError, ValueError) as error:
-        raise TaplineError(f"{path} cannot be read: {error}.") from error
-    start = 8 + int.from_bytes(content[:8].tobytes(), "little")
-    header = json.loads(content[8:start].tobytes())
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        if entry["dtype"] not in _TYPES:
-            raise TaplineError(f"{name} in {path} has the type {entry['dtype']}; known are {', '.join(_TYPES)}.")
-        begin, end = entry["data_offsets"]
-        if start + end > len(content):
-            raise TaplineError(f"{path} ends after {len(content)} bytes; its header names {start + end}.")
-        raw = np.asarray(content[start + begin : start + end])
-        tensors[name] = raw.view(_TYPES[entry["dtype"]]).reshape(entry["shape"]), entry["dtype"]
-    return tensors
+        import torch
+    except ImportError:
+        raise TaplineError("A data set requires PyTorch: pip install 'tapline-lab[torch]'.") from None
+    return torch

@@ -1036,7 +1036,7 @@ class ExtractExample(_ExtractExampleRequired, total=False):
     """For rows `response`: raw text that `text` directly follows; activations are read over the tokens that
     `text` adds."""
     label: Literal[0, 1]
-    """Not used."""
+    """Copied to index.parquet."""
     split: Split
     """Whether the example is for training or held out."""
 
