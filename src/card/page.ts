@@ -2,6 +2,7 @@ import { type Card, type CardArm, type CardMeasureName, cardMeasures } from "../
 import { profileId } from "../contracts/profile-name.js";
 import type { Cell, Figure } from "../findings/figure.js";
 import { drawFigure, drawingStyle, type Html, html, sheet } from "../report/index.js";
+import { allFigures, type FigureCell } from "./all-figures.js";
 import { armName } from "./arm-name.js";
 import { cardFinding, measureWords, targetWords } from "./words.js";
 
@@ -106,16 +107,20 @@ function series({ kind, seed }: CardArm): string {
 
 function table({ arms }: Card): Html {
   const names = cardMeasures.filter((name) => arms.some(({ measures }) => measures[name] !== undefined));
-  return html`<figure id="table"><figcaption><h2>All figures</h2></figcaption><div class="scroll" tabindex="0" role="region" aria-label="All figures"><table>
-<thead><tr><th scope="col">Setting</th>${names.map((name) => html`<th scope="col">${measureWords[name].name}</th>`)}</tr></thead>
-<tbody>${arms.map((arm) => html`<tr><th scope="row">${armName(arm)}</th>${names.map((name) => html`<td class="number">${cell(arm, name)}</td>`)}</tr>\n`)}</tbody></table></div></figure>`;
+  return allFigures({
+    ...{ title: "All figures", corner: "Setting", columns: names.map((name) => measureWords[name].name) },
+    rows: arms.map((arm) => ({ name: armName(arm), cells: names.map((name) => cell(arm, name)) })),
+  });
 }
 
-function cell({ measures }: CardArm, name: CardMeasureName): Html | string {
+function cell({ measures }: CardArm, name: CardMeasureName): FigureCell {
   const found = measures[name];
-  if (found === undefined) return "–";
+  if (found === undefined) return undefined;
   const { text, change } = measureWords[name];
-  const own = html`${text(found.value)}<br><span class="soft">${text(found.low)} to ${text(found.high)}</span>`;
-  if (found.change === undefined) return own;
-  return html`${own}<br><span class="soft">${change(found.change.value)} (${change(found.change.low)} to ${change(found.change.high)})</span>`;
+  const below = [`${text(found.low)} to ${text(found.high)}`];
+  if (found.change !== undefined) {
+    const { value, low, high } = found.change;
+    below.push(`${change(value)} (${change(low)} to ${change(high)})`);
+  }
+  return { value: text(found.value), below };
 }

@@ -1,3 +1,4 @@
+import { allFigures } from "../card/all-figures.js";
 import type { Figure } from "../findings/figure.js";
 import { drawFigure, drawingStyle, type Html, html, sheet } from "../report/index.js";
 import { picturesOf } from "./pictures.js";
@@ -41,16 +42,15 @@ ${(figure.notes ?? []).map((note) => html`<p class="soft">${note}</p>`)}
 /** A line per figure and a column per form, because there are more figures than forms. */
 function table(quants: Quants): Html {
   const rows = rowsOf(quants);
-  return html`<figure id="table"><figcaption><h2>All forms</h2></figcaption><div class="scroll" tabindex="0" role="region" aria-label="All forms"><table>
-<thead><tr><td></td>${rows.map(({ name }) => html`<th scope="col">${name}</th>`)}</tr></thead>
-<tbody>${columnsOf(quants).map(
-    ({ head, what, of }) =>
-      html`<tr><th scope="row" title="${what}">${head}</th>${rows.map((row) => {
-        const found = of(row);
-        if (found === undefined) return html`<td class="number">–</td>`;
-        const below =
-          found.interval === undefined ? "" : html`<br><span class="soft">${found.interval}</span>`;
-        return html`<td class="number">${found.value}${below}</td>`;
-      })}</tr>\n`,
-  )}<tr><th scope="row">Types of weights</th>${rows.map((row) => html`<td class="soft">${storageText(row)}</td>`)}</tr></tbody></table></div></figure>`;
+  const figures = columnsOf(quants).map(({ head, what, of }) => ({
+    ...{ name: head, what },
+    cells: rows.map((row) => {
+      const found = of(row);
+      return found && { value: found.value, below: found.interval === undefined ? [] : [found.interval] };
+    }),
+  }));
+  const types = { name: "Types of weights", cells: rows.map((row) => ({ text: storageText(row) })) };
+  return allFigures({
+    ...{ title: "All forms", columns: rows.map(({ name }) => name), rows: [...figures, types] },
+  });
 }

@@ -12,7 +12,7 @@ import type { SpeedLine, TextLine } from "./measure.js";
 import { type QuantsOptions, type QuantsRequest, resamples } from "./request.js";
 import type { QuantsForm, Survival, Transfer } from "./result.js";
 import type { Steps } from "./steps.js";
-import { readActiveFeatures, survivalOf } from "./survival.js";
+import { type ActiveFeatures, readActiveFeatures, survivalOf } from "./survival.js";
 
 /** A form counts a feature that is active on this many tokens of the reference. */
 const leastTokens = 3;
@@ -23,6 +23,8 @@ type Features = CompletedJob<"features">;
 /** The measurements, each of which is a finished part of the folder or is made now. */
 export class Work {
   readonly #jobs = new Map<string, CompletedJob>();
+  /** The reference's features: every form is compared with them. */
+  #reference?: Promise<ActiveFeatures>;
   #done = 0;
   readonly #all: number;
   readonly #chunks: number[][];
@@ -110,7 +112,8 @@ export class Work {
     const two = await this.#features(form);
     const { name, sha256, layer, jaccard, loss_recovered } = measured;
     const first = one.job.result.fidelity.excluded?.bos ? 1 : 0;
-    const [active, other] = [await readActiveFeatures(one.path), await readActiveFeatures(two.path)];
+    this.#reference ??= readActiveFeatures(one.path);
+    const [active, other] = [await this.#reference, await readActiveFeatures(two.path)];
     return {
       ...{ dictionary: name, sha256, layer, jaccard, loss_recovered: loss_recovered?.[1] ?? null },
       ...survivalOf(active, other, { least: leastTokens, first, resamples, seed }),

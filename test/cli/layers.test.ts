@@ -1,6 +1,6 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { layerList } from "../../src/cli/options.js";
+import { anyLayers, layerList } from "../../src/cli/options.js";
 
 test("layers are written as indices and ranges", () => {
   assert.equal(layerList("5"), [5]);
@@ -9,6 +9,10 @@ test("layers are written as indices and ranges", () => {
   assert.equal(layerList("7,0"), [7, 0]);
   assert.equal(layerList("0-7"), [0, 1, 2, 3, 4, 5, 6, 7], "eight, the most");
   assert.equal(layerList("254-255"), [254, 255]);
+});
+
+test("lists that are read in groups may be longer", () => {
+  assert.is(anyLayers("0-29").length, 30);
 });
 
 test("a malformed list of layers is refused with the reason", () => {

@@ -4,7 +4,7 @@ import { licenses } from "../../contracts/studies/licenses.js";
 import type { Quantisation } from "../../native/machine.js";
 import type { QuantsRun } from "../../quants/run.js";
 import { UsageError } from "../exit-code.js";
-import { choice, filled, integerBetween, layerList } from "../options.js";
+import { anyLayers, choice, filled, integerBetween } from "../options.js";
 
 interface QuantsOptions {
   make?: Quantisation[];
@@ -46,7 +46,7 @@ export function registerQuants(program: Command): void {
     .option("--keep-forms", "keep the forms that were made")
     .option("--texts <file>", "held-out texts instead of the bundled ones")
     .option("--max-input-tokens <number>", "longest text in tokens", integerBetween(2, 1024), 256)
-    .option("--layers <list>", "layers for the drift, such as 0,3,7 or 0-7 (default: all)", layerList)
+    .option("--layers <list>", "layers for the drift, such as 0,3,7 or 0-7 (default: all)", anyLayers)
     .option("--dictionary <name>", "saved dictionary: which features survive", filled)
     .option("--examples <file>", "labelled texts for --probe or --vector, as for tapline drift")
     .option("--probe <name>", "saved probe: its AUROC in each form", filled)
