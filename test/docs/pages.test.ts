@@ -10,7 +10,7 @@ import { WeightsRequest } from "../../src/contracts/weights.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Markdown of the repository: at the top, and in these folders. */
-const folders = ["docs", "clients", "models", "native", "recipes", "bench"];
+const folders = ["docs", "clients", "models", "native", "recipes", "bench", "conformance"];
 const pages = [
   ...readdirSync(root),
   ...folders.flatMap((folder) =>
