@@ -11,22 +11,22 @@ export const exceptions: readonly Exception[] = [
   {
     page: "clients/python/agent_research/README.md",
     begins: "from agent_research import",
-    why: `${token}; test/clients/docs.test.ts runs it`,
+    why: `${token}; test/stress/clients/docs.test.ts runs it`,
   },
   {
     page: "docs/agents.md",
     begins: "export AGENT_RESEARCH_URL",
-    why: `${token}; test/mcp/agents-page.test.ts checks the names`,
+    why: `${token}; test/stress/mcp/agents-page.test.ts checks the names`,
   },
   {
     page: "docs/agents.md",
     begins: "import { DraftMayExistError",
-    why: `${token}; test/mcp/agents-page.test.ts runs it`,
+    why: `${token}; test/stress/mcp/agents-page.test.ts runs it`,
   },
   {
     page: "docs/agents.md",
     begins: "tapline study list",
-    why: `${token}; test/mcp/agents-page.test.ts runs it`,
+    why: `${token}; test/stress/mcp/agents-page.test.ts runs it`,
   },
   {
     page: "docs/models.md",
@@ -46,14 +46,14 @@ export const exceptions: readonly Exception[] = [
   {
     page: "docs/python.md",
     begins: "python3 -m venv",
-    why: "a package registry; test/clients/packages.test.ts builds and installs both",
+    why: "a package registry; test/stress/clients/packages.test.ts builds and installs both",
   },
   {
     page: "docs/python.md",
     begins: "export AGENT_RESEARCH_URL",
-    why: `${token}; test/clients/docs.test.ts sets them`,
+    why: `${token}; test/stress/clients/docs.test.ts sets them`,
   },
-  { page: "docs/python.md", begins: "import uuid", why: `${token}; test/clients/docs.test.ts runs it` },
+  { page: "docs/python.md", begins: "import uuid", why: `${token}; test/stress/clients/docs.test.ts runs it` },
   {
     page: "docs/reproduce.md",
     begins: "tapline reproduce https",

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { findPython, runProgram } from "./support/python.js";
+import { findPython, runProgram } from "../../clients/support/python.js";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
+const root = fileURLToPath(new URL("../../..", import.meta.url));
 const here = fileURLToPath(new URL(".", import.meta.url));
 const anyPython = findPython() as string;
 const folder = mkdtempSync(join(tmpdir(), "tapline-clients-"));

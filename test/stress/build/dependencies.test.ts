@@ -17,7 +17,7 @@ import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
+const root = fileURLToPath(new URL("../../..", import.meta.url));
 const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
 

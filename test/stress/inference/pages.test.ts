@@ -8,9 +8,9 @@ import {
   localAccess,
   sharedAccess,
   underPath,
-} from "../../src/http/index.js";
-import { aroundBrowser, inBrowser, newContext } from "../support/browser.js";
-import { until } from "../support/until.js";
+} from "../../../src/http/index.js";
+import { aroundBrowser, inBrowser, newContext } from "../../support/browser.js";
+import { until } from "../../support/until.js";
 
 // A real browser against the access rules: what passes them is written down, whatever the page saw of it.
 const passed: string[] = [];

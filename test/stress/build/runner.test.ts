@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 
-const runner = fileURLToPath(new URL("../run.ts", import.meta.url));
+const runner = fileURLToPath(new URL("../../run.ts", import.meta.url));
 const fixtures = fileURLToPath(new URL("fixtures/", import.meta.url));
 
 function run(folder: string, ...args: string[]) {

@@ -5,12 +5,12 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { ResearchClient } from "../../src/client/index.js";
-import { operations } from "../../src/contracts/index.js";
-import { type ResearchService, startResearch } from "../client/research-service.js";
-import { command, open } from "./session.js";
+import { ResearchClient } from "../../../src/client/index.js";
+import { operations } from "../../../src/contracts/index.js";
+import { type ResearchService, startResearch } from "../../client/research-service.js";
+import { command, open } from "../../mcp/session.js";
 
-const page = readFileSync(new URL("../../docs/agents.md", import.meta.url), "utf8");
+const page = readFileSync(new URL("../../../docs/agents.md", import.meta.url), "utf8");
 const blocks = (language: string) =>
   [...page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g"))].map(
     ([, text]) => text as string,
@@ -55,7 +55,7 @@ test("the shell's commands work as the page says", async () => {
 
 test("the program runs unchanged", async () => {
   const [program] = blocks("ts") as [string];
-  const index = fileURLToPath(new URL("../../src/client/index.ts", import.meta.url));
+  const index = fileURLToPath(new URL("../../../src/client/index.ts", import.meta.url));
   const path = join(folder, "agent.mts");
   writeFileSync(path, program.replace('"tapline/client"', JSON.stringify(index)));
   Object.assign(process.env, environment);

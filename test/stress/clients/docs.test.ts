@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { clientSources, findPython, pythonForTests, runProgram } from "./support/python.js";
-import { startLocal, startStudies } from "./support/services.js";
+import { clientSources, findPython, pythonForTests, runProgram } from "../../clients/support/python.js";
+import { startLocal, startStudies } from "../../clients/support/services.js";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
+const root = fileURLToPath(new URL("../../..", import.meta.url));
 const hasNumpy = findPython("numpy") === pythonForTests();
 
 /** The programs of a page by its `##` and `###` headings; those of a `##` are one program, as a reader types them. */
