@@ -23,6 +23,7 @@ void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::ve
     if (!ends_armed)
       points_.push_back(armed_point({point.layer, /*read=*/false, nullptr}, /*proof_only=*/true));
   }
+  for (const TapPoint& point : points) arm_gauged(point);
   std::stable_sort(points_.begin(), points_.end(),
                    [](const ArmedPoint& a, const ArmedPoint& b) { return a.node < b.node; });
   leave_early_ = leave_early && !points_.empty();
@@ -37,9 +38,33 @@ void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::ve
   failure_.clear();
 }
 
+void BlockTap::arm_gauged(const TapPoint& edited) {
+  if (edited.edits == nullptr) return;
+  for (const RowEdit& row : *edited.edits) {
+    if (!row.edit->gauge_at) continue;
+    const Place place{edited.layer, *row.edit->gauge_at};
+    auto armed = std::find_if(points_.begin(), points_.end(),
+                              [&](const ArmedPoint& other) { return other.point.place() == place; });
+    if (armed == points_.end())
+      armed = points_.insert(armed, armed_point({place.layer, /*read=*/false, nullptr, place.point},
+                                                /*proof_only=*/false));
+    armed->keep = true;
+  }
+}
+
+const float* BlockTap::kept_row(Place place, int batch_index) const {
+  const auto found = kept_.find(place);
+  if (found == kept_.end()) return nullptr;
+  const KeptRows& rows = found->second;
+  const auto at = std::find(rows.indices.begin(), rows.indices.end(), batch_index);
+  if (at == rows.indices.end()) return nullptr;
+  return rows.values.data() + static_cast<size_t>(at - rows.indices.begin()) * rows.width;
+}
+
 BlockTap::ArmedPoint BlockTap::armed_point(const TapPoint& point, bool proof_only) const {
   const Site& site = stream_->points.site(point.place());
-  return {point, site.anchor.c_str(), site.offset, site.node, proof_only, site.width, site.heads};
+  return {point,      site.anchor.c_str(), site.offset, site.node,
+          proof_only, /*keep=*/false,      site.width,  site.heads};
 }
 
 void BlockTap::disarm() {
@@ -107,6 +132,7 @@ void BlockTap::begin_micro_batch(const ggml_tensor* first_node) {
   if (batch_ > 0 && !shared_ && next_ < points_.size()) check_complete();
   next_ = failure_.empty() ? 0 : points_.size();
   anchored_ = 0;
+  kept_.clear();
   asked_ = 0;
   for (ArmedPoint& point : points_) {
     point.tensor = nullptr;
@@ -155,7 +181,16 @@ std::pair<size_t, size_t> BlockTap::edit(const std::vector<RowEdit>& edits, cons
     const int found = row_at_[static_cast<size_t>(edit.batch_index)];
     if (found < 0) continue;  // in another micro-batch, or not computed because nothing reads it
     const auto row = static_cast<size_t>(found);
-    edit.effect->add(edit.edit->apply_to(values + row * width, width, here.heads, parts_));
+    const float* gauged = nullptr;
+    if (edit.edit->gauge_at) {
+      gauged = kept_row({here.point.layer, *edit.edit->gauge_at}, edit.batch_index);
+      if (gauged == nullptr) {
+        fail("A row that an edit of " + here.point.place().text(/*first_word=*/false) +
+             " reads was not computed.");
+        return {0, 0};
+      }
+    }
+    edit.effect->add(edit.edit->apply_to(values + row * width, width, here.heads, parts_, gauged));
     first = std::min(first, row);
     end = std::max(end, row + 1);
   }
@@ -189,12 +224,14 @@ void BlockTap::take(ggml_tensor* t) {
     if (reads && !point.read_edited) read();
     if (point.edits != nullptr) {
       const auto [first, rows] = edit(*point.edits, *indices, values, here);
+      if (!failure_.empty()) return;
       if (values != t->data && rows > 0) {
         ggml_backend_tensor_set(t, values + first * width, first * width * sizeof(float),
                                 rows * width * sizeof(float));
       }
     }
     if (reads && point.read_edited) read();
+    if (here.keep) kept_[point.place()] = {{values, values + count * width}, *indices, width};
   }
   finish_point();
 }

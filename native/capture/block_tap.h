@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,6 +92,7 @@ class BlockTap {
     int offset;
     int node;
     bool proof_only;  // only proves the other points of the block
+    bool keep;        // its rows are read by edits of later points
     int width;
     int heads;
     const ggml_tensor* tensor = nullptr;  // of the current micro-batch
@@ -106,6 +108,10 @@ class BlockTap {
   /// number of rows from there to the last one.
   std::pair<size_t, size_t> edit(const std::vector<RowEdit>& edits, const std::vector<int>& indices,
                                  float* values, const ArmedPoint& here);
+  /// Arms the earlier points that edits read, to keep their rows.
+  void arm_gauged(const TapPoint& edited);
+  /// The row of a token that was kept at a point of the same block.
+  const float* kept_row(Place place, int batch_index) const;
   void finish_point();
   void take_attention(const ArmedPoint& here, ggml_tensor* t);
   void take_routing(const ArmedPoint& here, ggml_tensor* t);
@@ -137,8 +143,14 @@ class BlockTap {
   std::vector<float> staging_;
   std::vector<float> parts_;  // of a row, while several of its heads are edited as one
   std::vector<int32_t> experts_;
-  std::vector<int> row_at_;  // by batch index; -1: none
-  std::string failure_;      // of a shared tap
+  struct KeptRows {
+    std::vector<float> values;
+    std::vector<int> indices;  // ascending or not, batch index of each row
+    size_t width = 0;
+  };
+  std::map<Place, KeptRows> kept_;  // of the micro-batch
+  std::vector<int> row_at_;         // by batch index; -1: none
+  std::string failure_;             // of a shared tap
 };
 
 }  // namespace tapline

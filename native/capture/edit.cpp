@@ -48,11 +48,11 @@ bool Edit::neutral() const {
 }
 
 /// The factor of the direction that is added to `row`.
-double Edit::coefficient(const float* row, size_t n_embd, double row_length) const {
+double Edit::coefficient(const float* row, size_t n_embd, double row_length, const float* gauged) const {
   if (!direction || strength == 0.0F) return 0;
   if (kind == EditKind::kHold) {
     const auto change = [this](double value) { return std::max(std::min(value, most), least) - value; };
-    const Reading read = (*gauge)(row, change);
+    const Reading read = (*gauge)(gauged == nullptr ? row : gauged, change);
     return strength * change(read.value) * read.unit;
   }
   const double length = direction->length;
@@ -70,10 +70,10 @@ double Edit::coefficient(const float* row, size_t n_embd, double row_length) con
   return strength * (wanted - projection) / length;
 }
 
-RowChange Edit::apply(float* row, size_t n_embd) const {
+RowChange Edit::apply(float* row, size_t n_embd, const float* gauged) const {
   RowChange change;
   change.row_length = row_length(row, n_embd);
-  const auto factor = static_cast<float>(coefficient(row, n_embd, change.row_length));
+  const auto factor = static_cast<float>(coefficient(row, n_embd, change.row_length, gauged));
   if (factor == 0.0F && scale == 1.0F) return change;
   const float* values = factor == 0.0F ? nullptr : direction->values.data();
   const float keep = kind == EditKind::kAffine ? scale : 1.0F;
@@ -97,8 +97,9 @@ void check_vector(const Edit& edit, size_t width) {
               ".");
 }
 
-RowChange Edit::apply_to(float* row, size_t row_width, int row_heads, std::vector<float>& scratch) const {
-  if (heads.empty()) return apply(row, row_width);
+RowChange Edit::apply_to(float* row, size_t row_width, int row_heads, std::vector<float>& scratch,
+                         const float* gauged) const {
+  if (heads.empty()) return apply(row, row_width, gauged);
   if (heads.size() == 1) {
     const auto [begin, length] = part_of_row(heads.front(), row_width, row_heads);
     return apply(row + begin, length);
@@ -123,7 +124,8 @@ bool Edit::operator==(const Edit& other) const {
                               (direction && other.direction && direction->values == other.direction->values);
   return place() == other.place() && heads == other.heads && positions == other.positions &&
          kind == other.kind && scale == other.scale && strength == other.strength && unit == other.unit &&
-         same_direction && gauge == other.gauge && least == other.least && most == other.most;
+         same_direction && gauge == other.gauge && gauge_at == other.gauge_at && least == other.least &&
+         most == other.most;
 }
 
 }  // namespace tapline

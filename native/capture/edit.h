@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -94,6 +95,7 @@ struct Edit {
   StrengthUnit unit = StrengthUnit::kVector;
   std::shared_ptr<const Direction> direction;  // null: none, in affine edits only
   std::shared_ptr<const Gauge> gauge;          // of a hold
+  std::optional<Point> gauge_at;               // an earlier point of the block that it reads; none: this one
   double least = 0;                            // bounds: of a clamp in `unit`, of a hold in the gauge's value
   double most = 0;
 
@@ -104,16 +106,18 @@ struct Edit {
   }
   /// Whether it leaves every row unchanged, to the bit.
   bool neutral() const;
-  /// Changes `row`, [n_embd]. If the change is zero, no value is written, so that -0 stays -0.
-  RowChange apply(float* row, size_t n_embd) const;
+  /// Changes `row`, [n_embd]. If the change is zero, no value is written, so that -0 stays -0. `gauged` is
+  /// the token's row at `gauge_at`, if any.
+  RowChange apply(float* row, size_t n_embd, const float* gauged = nullptr) const;
   /// The same for its heads' parts of a row of `row_heads` heads, which count as one vector. `scratch` is
   /// reused between rows.
-  RowChange apply_to(float* row, size_t row_width, int row_heads, std::vector<float>& scratch) const;
+  RowChange apply_to(float* row, size_t row_width, int row_heads, std::vector<float>& scratch,
+                     const float* gauged = nullptr) const;
   /// Whether both have the same effect on every row of every sequence.
   bool operator==(const Edit& other) const;
 
  private:
-  double coefficient(const float* row, size_t n_embd, double row_length) const;
+  double coefficient(const float* row, size_t n_embd, double row_length, const float* gauged) const;
 };
 
 /// Edits of one sequence, in the order of application: each operates on the result of the earlier ones.

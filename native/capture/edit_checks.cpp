@@ -48,6 +48,14 @@ void check_edit(const ResidualStream& stream, const Edit& edit) {
     if (std::count(edit.heads.begin(), edit.heads.end(), head) > 1)
       invalid("An edit lists head ", head, " twice.");
   }
+  if (edit.gauge_at) {
+    const Place read{edit.layer, *edit.gauge_at};
+    const bool fits = read.is_vector() && edit.heads.empty() && check_place(stream, read).node < site.node &&
+                      read.computed_at() == read;
+    if (!fits)
+      invalid("A feature at ", read.text(/*first_word=*/false), " cannot change ",
+              edit.place().text(/*first_word=*/false), ".");
+  }
   check_vector(edit, edit.width_of(static_cast<size_t>(site.width), site.heads));
 }
 

@@ -52,8 +52,11 @@ Edit read_edit(const Napi::Object& object) {
   edit.point = name_field<Point>(object, "point", kPointNames, Point::kBlockOut);
   edit.kind = name_field<EditKind>(object, "kind", std::array{"affine", "project_out", "clamp", "hold"});
   edit.unit = name_field<StrengthUnit>(object, "unit", std::array{"unit", "vector", "row_norm"});
-  object_field(object, "feature",
-               [&](const Napi::Object& feature) { edit.gauge = gauge_of(feature, vector.size()); });
+  object_field(object, "feature", [&](const Napi::Object& feature) {
+    edit.gauge = gauge_of(feature, vector.size());
+    const auto read = name_field<Point>(feature, "point", kPointNames, edit.point);
+    if (read != edit.point) edit.gauge_at = read;
+  });
   if (!vector.empty()) edit.direction = std::make_shared<const Direction>(std::move(vector));
   if ((edit.kind == EditKind::kHold) != (edit.gauge != nullptr)) wrong_type("a hold", "of a feature");
   return edit;

@@ -156,7 +156,8 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
       );
     }
     const vector = await decoderRows(dictionary, feature, feature + 1);
-    return { vector, sha256: stored.sha256, feature: { dictionary: places, index: feature } };
+    const read = stored.writes === undefined ? {} : { point: stored.point };
+    return { vector, sha256: stored.sha256, feature: { dictionary: places, index: feature, ...read } };
   }
 }
 

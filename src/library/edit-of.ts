@@ -1,23 +1,11 @@
 import type { LiveKind } from "../contracts/interventions.js";
 import type { LiveIntervention } from "../contracts/live.js";
-import { UserError } from "../contracts/user-error.js";
 import type { Edit, FeaturePlace, LivePositions } from "../native/edit.js";
 
 /** A user's intervention at one layer, its vector resolved. */
 export type Written = { kind: LiveKind; strength: number; positions?: LivePositions | undefined } & {
   [field in "strength_unit" | "min" | "max" | "point" | "heads"]?: LiveIntervention[field] | undefined;
 };
-
-/** @throws UserError for a transcoder's feature: its activation is read before the point that it writes */
-function held(feature: FeaturePlace): Rest {
-  if (feature.dictionary.transcoder) {
-    throw new UserError(
-      "A transcoder's feature cannot be clamped, because its activation is read at the MLP's input and its direction is written " +
-        "at the output; steer with it instead.",
-    );
-  }
-  return { kind: "hold", feature };
-}
 
 type Rest = Omit<Edit, "layer" | "positions">;
 
@@ -34,7 +22,7 @@ const edits: Record<
   project_out: ({ strength }, along) => ({ ...along, kind: "project_out", strength }),
   clamp: ({ strength, strength_unit: unit = "unit", min, max }, along, feature) => ({
     ...along,
-    ...(feature === undefined ? { kind: "clamp", unit } : held(feature)),
+    ...(feature === undefined ? { kind: "clamp", unit } : { kind: "hold", feature }),
     strength,
     ...(min !== undefined && { min }),
     ...(max !== undefined && { max }),

@@ -60,6 +60,8 @@ export interface Edit {
 export interface FeaturePlace {
   dictionary: DictionaryPlaces;
   index: number;
+  /** The point of the same block that a transcoder reads, before the edited one. Default: the edited point. */
+  point?: Point;
 }
 
 /** The effect of an edit: the number of rows, and the mean length (L2) of these rows and of its changes. */

@@ -141,6 +141,60 @@ test("a stored feature steers as its decoder row, at its own block only", async 
   );
 });
 
+test("a transcoder's feature is clamped at ffn_out by what it reads at ffn_in", async () => {
+  const folder = temporaryFolder("transcoder");
+  const { nEmbd: hidden, path } = server.service.engine.info;
+  const one = (shape: number[], data: Float32Array) => ({ shape, data });
+  const encoder = Float32Array.from({ length: hidden }, (_, i) => Math.sin(i + 1) / 4);
+  const decoder = Float32Array.from({ length: hidden }, (_, i) => 2 * Math.cos(3 * i));
+  writeFileSync(
+    join(folder, "sae_weights.safetensors"),
+    encodeSafetensors({
+      W_enc: one([hidden, 1], encoder),
+      W_dec: one([1, hidden], decoder),
+      b_enc: one([1], Float32Array.of(0.5)),
+      b_dec: one([hidden], new Float32Array(hidden)),
+    }),
+  );
+  const metadata = {
+    hook_name: `blocks.${layer}.mlp.hook_in`,
+    hook_name_out: `blocks.${layer}.hook_mlp_out`,
+  };
+  writeFileSync(join(folder, "cfg.json"), JSON.stringify({ architecture: "transcoder", metadata }));
+  await new Dictionaries(home).add("transcoder", folder);
+  const prompt = question("Austria");
+  const clamp = { kind: "clamp", vector: { feature: ["transcoder", 0] }, point: "ffn_out", layer };
+  const bounds = { min: 8, max: 8, positions: "prompt" };
+  const options = { logprobs: 1, cache_prompt: false, max_tokens: 1 };
+  const found = await complete(prompt, { interventions: [{ ...clamp, ...bounds }] }, options);
+
+  // What each token's activation lacks is added along the decoder row, computed here from the MLP's inputs.
+  const model = await Model.open(path);
+  const context = await model.createContext({ threads: 1, nCtx: 64 });
+  try {
+    const tokens = await model.tokenize(prompt, { special: true });
+    const asked = { tokens, layers: [layer], points: ["ffn_in" as const] };
+    const { states } = (await context.advance(asked)).layers[0]!;
+    const edits = Array.from(tokens, (_, token) => {
+      const h = encoder.reduce((sum, weight, i) => sum + weight * states!.get(token, i), 0.5);
+      const place = { layer, point: "ffn_out" as const, positions: [[token, token]] as const };
+      return { ...place, vector: decoder, strength: 8 - Math.max(0, h) };
+    });
+    assert.ok(new Set(edits.map(({ strength }) => strength.toFixed(2))).size > 3, "activations that differ");
+    await context.reset();
+    const { logits } = await context.advance({ tokens, layers: [], edits, logits: true });
+    const top = Math.max(...logits!);
+    const expected = -Math.log(logits!.reduce((sum, logit) => sum + Math.exp(logit - top), 0));
+    const [logprob] = found.choices[0].logprobs.token_logprobs;
+    assert.ok(Math.abs(logprob - expected) < 0.02, `${logprob}, ${expected}`);
+    await context.reset();
+    const plain = await context.advance({ tokens, layers: [], logits: true });
+    assert.ok(logits!.some((logit, i) => Math.abs(logit - plain.logits![i]!) > 0.5));
+  } finally {
+    await model.close();
+  }
+});
+
 test("a probe made from texts separates them and survives a download and upload", async () => {
   const body = {
     name: "invented",

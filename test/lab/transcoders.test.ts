@@ -206,8 +206,45 @@ test("a transcoder's feature steers the MLP's output by its decoder row, to the 
   await sweeping.close();
   assert.is(found.trials[0]?.probability, trial?.rows[0]?.probability);
   assert.is.not(found.trials[0]?.probability, found.trials[0]?.baseline_probability);
-  const clamp = { ...steer, intervention: "clamp", point: "ffn_out", strengths: [1], min: 3, max: 3 };
-  assert.match(await sentence(run("compare", clamp)), /^A transcoder's feature cannot be clamped, because /);
+});
+
+test("clamping a transcoder's feature reads the MLP's input and changes the MLP's output", async () => {
+  await new Dictionaries(home).add("trans", written());
+  const last = tokens.length - 1;
+  await context.reset();
+  const { layers } = await context.advance({ tokens, layers: [layer], points: ["ffn_in"], rows: "last" });
+  const { f } = transcoded(layers[0]!.states!.data);
+  const feature = f.findIndex((value) => value > 0);
+  const vector = weights.W_dec.data.slice(feature * width, (feature + 1) * width);
+  for (const bound of [f[feature]! + 9, 0]) {
+    const clamp = {
+      intervention: "clamp",
+      feature: ["trans", feature],
+      strengths: [1],
+      min: bound,
+      max: bound,
+    };
+    const found = await run<CompareResult>("compare", {
+      ...{ prompt, layers: [layer], point: "ffn_out", max_tokens: 1, ...clamp },
+    });
+    const moved = bound - f[feature]!;
+    const length = Math.abs(moved) * Math.hypot(...vector);
+    near(found.trials[0]!.change!.length, length, "length of the change");
+    const positions = [[last, last]] as const;
+    const sweeping = await model.createContext({ maxSequences: 2, threads: 1 });
+    const [trial] = await sweeping.sweep({
+      ...{ prompts: [tokens], maxTokens: 1 },
+      plans: [[{ layer, point: "ffn_out", vector, strength: moved, positions }]],
+    });
+    await sweeping.close();
+    near(found.trials[0]!.probability, trial!.rows[0]!.probability, "probability");
+  }
+  // At a bound that its activation meets, nothing moves.
+  const free = await run<CompareResult>("compare", {
+    ...{ prompt, layers: [layer], point: "ffn_out", max_tokens: 1, intervention: "clamp", strengths: [1] },
+    ...{ feature: ["trans", feature], min: 0, max: 1e6 },
+  });
+  assert.is(free.trials[0]?.probability, free.trials[0]?.baseline_probability);
 });
 
 test("transcoders elsewhere than from an MLP's input to its output are refused", async () => {

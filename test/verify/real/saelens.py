@@ -25,6 +25,7 @@ from sae_lens import (
     TopKSAE,
     TopKSAEConfig,
 )
+from sae_lens.saes import transcoder
 from sae_lens.saes.sae import SAE, SAEMetadata
 
 folder = sys.argv[1]
@@ -68,6 +69,12 @@ def made():
         sae = filled(kind(config(**settings(k=20, rescale_acts_by_decoder_norm=False, **more))))
         sae.topk_threshold.fill_(1.5)
         yield name, sae
+    for kind in ("Transcoder", "SkipTranscoder", "JumpReLUTranscoder", "JumpReLUSkipTranscoder"):
+        hooks = {"hook_name": "blocks.3.mlp.hook_in", "hook_name_out": "blocks.3.hook_mlp_out"}
+        metadata = SAEMetadata(model_name="toy", prepend_bos=True, **hooks)
+        more = settings(d_out=hidden, metadata=metadata, apply_b_dec_to_input=False)
+        config = getattr(transcoder, kind + "Config")(**more)
+        yield kind, filled(getattr(transcoder, kind)(config))
 
 
 def written(name, sae):
@@ -93,7 +100,7 @@ with torch.no_grad():
             rows = torch.from_numpy(np.fromfile(sys.argv[2], "<f4").reshape(-1, hidden))
         found = loaded.encode(rows.clone())
         # After a full pass: some scalings keep what they undo.
-        decoded = loaded.decode(found)
+        decoded = loaded(rows.clone()) if isinstance(loaded, transcoder.Transcoder) else loaded.decode(found)
         cases.append({
             "name": name,
             "path": path,

@@ -98,7 +98,7 @@ async function trainedHere(work: string): Promise<Case[]> {
 
 async function compared(cases: readonly Case[], layer: number, work: string): Promise<Figure[]> {
   const dictionaries = new Dictionaries(join(work, "home"));
-  const figures: Figure[] = [{ what: "dictionaries", value: cases.length, bound: 12, atLeast: true }];
+  const figures: Figure[] = [{ what: "dictionaries", value: cases.length, bound: 16, atLeast: true }];
   let active = 0;
   let apart = 0;
   let encoded = 0;
