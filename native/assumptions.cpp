@@ -133,6 +133,28 @@ TAPLINE_SAME(decltype(&llama_context::get_sched), ggml_backend_sched_t (llama_co
 using TensorMap = const std::vector<std::pair<std::string, ggml_tensor*>>&(const llama_model*);
 TAPLINE_SAME(decltype(llama_internal_get_tensor_map), TensorMap, "native/model/tensor_map.h");
 
+// --- edits inside the graph ---
+
+TAPLINE_SAME(decltype(&llm_graph_context::build_cvec),
+             ggml_tensor* (llm_graph_context::*)(ggml_tensor*, int) const, "native/ends/block_end.cpp");
+TAPLINE_SAME(decltype(&llama_adapter_cvec::apply_to),
+             ggml_tensor* (llama_adapter_cvec::*)(ggml_context*, ggml_tensor*, int) const,
+             "native/ends/block_end.cpp");
+TAPLINE_SAME(decltype(llm_graph_context::cvec), const llama_adapter_cvec*, "native/ends/block_end.cpp");
+TAPLINE_SAME(decltype(llm_graph_context::n_outputs), const int64_t, "native/armed/graph_build.cpp");
+TAPLINE_SAME(decltype(llm_graph_context::res), llm_graph_result*, "native/armed/graph_build.cpp");
+TAPLINE_SAME(decltype(llm_graph_result::inputs), std::vector<llm_graph_input_ptr>,
+             "native/armed/graph_build.cpp");
+TAPLINE_SAME(decltype(&llm_graph_input_i::set_input), void (llm_graph_input_i::*)(const llama_ubatch*),
+             "native/armed/row_input.h");
+TAPLINE_SAME(decltype(&llm_graph_input_i::can_reuse), bool (llm_graph_input_i::*)(const llm_graph_params&),
+             "native/armed/row_input.h");
+TAPLINE_SAME(decltype(llama_ubatch::pos), llama_pos*, "native/armed/graph_build.cpp");
+TAPLINE_SAME(decltype(llama_ubatch::seq_id), llama_seq_id**, "native/armed/graph_build.cpp");
+TAPLINE_SAME(decltype(llama_ubatch::output), int8_t*, "native/armed/graph_build.cpp");
+TAPLINE_SAME(decltype(&llama_model::dev_layer), ggml_backend_dev_t (llama_model::*)(int) const,
+             "native/armed/graph_proof.cpp");
+
 // --- kinds of memory ---
 
 // add() in slot_memory.cpp tries the kinds in order, so derived classes must come before their bases.
@@ -168,6 +190,8 @@ TAPLINE_SAME(decltype(llama_memory_recurrent::p_l), std::vector<ggml_tensor*>,
 
 template <typename Member, Member member>
 struct Named {};
+// native/armed/graph_proof.cpp: one per context
+template struct Named<llama_adapter_cvec_ptr llama_context::*, &llama_context::cvec>;
 using Buffers = std::vector<std::pair<ggml_context_ptr, ggml_backend_buffer_ptr>>;
 // native/engine/slot_memory.cpp: the tensors of a cache
 template struct Named<Buffers llama_kv_cache::*, &llama_kv_cache::ctxs_bufs>;

@@ -29,7 +29,9 @@ void Introspection::open(server_context& server, const EngineOptions& options, c
     scorer_ = std::make_unique<PromptScorer>(model, static_cast<uint32_t>(slot_tokens), threads);
     forward_ = std::make_unique<ResidentForward>(model, static_cast<uint32_t>(slot_tokens), threads);
     slots_ = std::make_unique<ServerSlots>(server);
-    live_ = std::make_unique<LiveBatch>(*slots_, registry, capture_->stream(), threads);
+    const bool in_graph =
+        options.edits.empty() ? GraphEdits::on_device(slots_->context()) : options.edits == "graph";
+    live_ = std::make_unique<LiveBatch>(*slots_, registry, capture_->stream(), threads, in_graph);
     if (options.twin) twin_ = std::make_unique<PlainTwin>(*slots_, registry, params);
   } catch (const std::exception& error) {
     reason_ = error.what();

@@ -63,8 +63,21 @@ void LiveAnswer::finish(json& answer, size_t index, int decoded, const std::vect
     extension["interventions"] = interventions(track.effects_before(track.n_prompt - 1 + decoded));
   }
   if (!capture.empty()) extension["capture"] = std::move(capture);
+  extension["computed"] = computed(track);
   const std::lock_guard<std::mutex> lock(track.mutex);
   if (track.stopped) (*choice)["finish_reason"] = "monitor";
+}
+
+/// How the edits and readings of a completion were computed.
+const char* LiveAnswer::computed(LiveTrack& track) {
+  bool in_graph = false;
+  bool by_callback = false;
+  for (LiveTrack* part : {track.prompt, &track}) {
+    const std::lock_guard<std::mutex> lock(part->mutex);
+    in_graph |= part->in_graph;
+    by_callback |= part->by_callback;
+  }
+  return !in_graph ? "callback" : by_callback ? "graph and callback" : "graph";
 }
 
 /// Collects the requested rows and describes them. Rejected guesses of a draft model have no rows: those

@@ -29,6 +29,7 @@ class LiveAnswer {
   std::vector<LiveStates> take_states() { return std::exchange(states_, {}); }
 
  private:
+  static const char* computed(LiveTrack& track);
   json keep_states(LiveTrack& track, size_t index, int decoded);
   json tokens(size_t index, int from, int to, const std::vector<llama_token>& last) const;
   json prompt(LiveTrack& track) const;

@@ -44,7 +44,8 @@ bool next_watched(const LiveWatch& watch, const LiveTrack& track, int index, int
 
 }  // namespace
 
-LiveBatch::LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualStream& stream, int n_threads)
+LiveBatch::LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualStream& stream, int n_threads,
+                     bool in_graph)
     : slots_(slots),
       registry_(registry),
       stream_(stream),
@@ -60,6 +61,7 @@ LiveBatch::LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualS
     lens_ = std::make_unique<LogitLens>(model, stream_.lens, n_embd_,
                                         llama_vocab_n_tokens(llama_model_get_vocab(model)), n_threads);
   }
+  if (in_graph) graph_ = std::make_unique<GraphEdits>(slots.context(), stream_);
   slots_.set_decode([this](llama_context* ctx, llama_batch batch) { return decode(ctx, batch); });
   slots_.set_reset([this](int slot, int own_task) { on_slot_release(slot, own_task); });
 }
@@ -71,8 +73,23 @@ LiveBatch::~LiveBatch() {
 
 int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
   // Embedding rows of images have no tokens; live requests with images have been rejected.
-  if (registry_.empty() || batch.token == nullptr || !find_owners(batch)) return llama_decode(ctx, batch);
+  if (registry_.empty() || batch.token == nullptr || !find_owners(batch)) {
+    if (graph_) graph_->disarm();
+    return llama_decode(ctx, batch);
+  }
   plan(batch);
+  std::string fault;
+  in_graph_ = arm_graph(batch);
+  const int status = in_graph_ ? decode_in_graph(ctx, batch, fault) : decode_with_callback(ctx, batch, fault);
+  if (status != 0) return status;  // the server tries again with fewer tokens, or gives up
+  for (const Owner& owner : owners_) {
+    if (owner.request && !fault.empty()) fail(owner.request, fault);
+  }
+  commit(ctx, batch);
+  return status;
+}
+
+int LiveBatch::decode_with_callback(llama_context* ctx, const llama_batch& batch, std::string& fault) {
   const std::vector<MicroBatch> micros =
       plan_micro_batches(batch, kSplit, llama_n_ubatch(ctx), llama_n_rs_seq(ctx));
   tap_.arm(
@@ -86,18 +103,12 @@ int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
     tap_.disarm();
     throw;
   }
-  std::string fault;
   try {
     tap_.check();
   } catch (const Error& error) {
     fault = error.what();
   }
   tap_.disarm();
-  if (status != 0) return status;  // the server tries again with fewer tokens, or gives up
-  for (const Owner& owner : owners_) {
-    if (owner.request && !fault.empty()) fail(owner.request, fault);
-  }
-  commit(ctx, batch);
   return status;
 }
 

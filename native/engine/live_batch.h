@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "armed/graph_edits.h"
 #include "capture/batch_edits.h"
 #include "capture/block_tap.h"
 #include "capture/logit_lens.h"
@@ -32,7 +33,10 @@ inline bool overflows(double length) {
 class LiveBatch {
  public:
   /// `stream` describes the served model's graph and must be supported. All three must outlive this object.
-  LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualStream& stream, int n_threads);
+  /// With `in_graph`, edits and readings are computed in the graph where it can, and by the callback
+  /// otherwise.
+  LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualStream& stream, int n_threads,
+            bool in_graph);
   ~LiveBatch();
   LiveBatch(const LiveBatch&) = delete;
   LiveBatch& operator=(const LiveBatch&) = delete;
@@ -61,6 +65,7 @@ class LiveBatch {
   };
 
   int decode(llama_context* ctx, llama_batch batch);
+  int decode_with_callback(llama_context* ctx, const llama_batch& batch, std::string& fault);
   bool find_owners(const llama_batch& batch);
   void plan(const llama_batch& batch);
   void track_token(LiveTrack& track, const LivePlan& plan, llama_token token, int place);
@@ -69,6 +74,13 @@ class LiveBatch {
   void read(const TappedRows& rows);
   void read_watched(const LiveWatch& watch, const TappedRows& tapped, const float* values,
                     LiveReading& reading);
+  bool fits_graph(const LivePlan& plan) const;
+  static Dot probe_dot(const LiveRequest& request, size_t index);
+  static Dot projection_dot(const LiveRequest& request, size_t index);
+  std::vector<Dot> dots_of_rows() const;
+  void read_from_graph(Row& row, int batch_index);
+  bool arm_graph(const llama_batch& batch);
+  int decode_in_graph(llama_context* ctx, const llama_batch& batch, std::string& fault);
   void commit(llama_context* ctx, const llama_batch& batch);
   void read_all_lenses();
   bool read_lens(int slot);
@@ -90,11 +102,14 @@ class LiveBatch {
   const int n_embd_;
   const int n_layer_;
   BlockTap tap_;
+  std::unique_ptr<GraphEdits> graph_;  // null: the callback computes everything
+  bool without_graph_ = false;         // it ran out of memory
   std::unique_ptr<LogitLens> lens_;
   const int n_threads_;
   unsigned decodes_ = 0;
 
   // Of the decode under way.
+  bool in_graph_ = false;
   std::vector<Owner> owners_;  // by slot
   BatchEdits edits_;
   std::vector<Row> rows_;

@@ -24,6 +24,7 @@ void LiveBatch::commit(llama_context* ctx, const llama_batch& batch) {
     if (!owner.request) continue;
     LiveTrack& track = *owner.track;
     const std::lock_guard<std::mutex> lock(track.mutex);
+    (in_graph_ ? track.in_graph : track.by_callback) = true;
     for (size_t i = 0; i < owner.effects.size(); ++i) track.effects[i].add(owner.effects[i]);
     for (auto& [index, of_row] : owner.answer_effects) track.answer_effects[index] = std::move(of_row);
   }

@@ -1,5 +1,6 @@
 #include "engine/live_registry.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tapline {
@@ -20,6 +21,12 @@ LiveRegistry::Entry LiveRegistry::find(int task) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = entries_.find(task);
   return found == entries_.end() ? Entry() : found->second;
+}
+
+bool LiveRegistry::all(const std::function<bool(const LiveRequest&)>& test) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::all_of(entries_.begin(), entries_.end(),
+                     [&](const auto& entry) { return test(*entry.second.request); });
 }
 
 void LiveRegistry::sweep(const std::function<bool(int task)>& in_slot) {

@@ -24,6 +24,8 @@ class LiveRegistry {
   void remove(int task);
   /// An empty entry if the task has none.
   Entry find(int task) const;
+  /// Whether `test` is true of every request.
+  bool all(const std::function<bool(const LiveRequest&)>& test) const;
   /// Without a lock: there are usually no live requests.
   bool empty() const { return size_.load(std::memory_order_acquire) == 0; }
   /// Removes abandoned requests whose task is not in a slot: they were cancelled before they had one.

@@ -1,6 +1,7 @@
 #include "engine/live_request.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -15,10 +16,16 @@ double product(const float* row, const std::vector<Weight>& weight) {
   return sum;
 }
 
+std::atomic<uint64_t> next_id{1};
+
 }  // namespace
 
 double LiveProbe::score(const float* row) const {
-  return 1 / (1 + std::exp(-(product(row, weight) + bias)));
+  return score_of(product(row, weight));
+}
+
+double LiveProbe::score_of(double product) const {
+  return 1 / (1 + std::exp(-(product + bias)));
 }
 
 double LiveProjection::of(const float* row) const {
@@ -57,7 +64,7 @@ std::vector<EditEffect> LiveTrack::effects_before(int end) {
   return sums;
 }
 
-LiveRequest::LiveRequest(LivePlan given, size_t completions) : plan(std::move(given)) {
+LiveRequest::LiveRequest(LivePlan given, size_t completions) : plan(std::move(given)), id(next_id++) {
   tracks_.resize(completions);
   for (size_t i = 0; i < completions; ++i)
     tracks_[i] = std::make_unique<LiveTrack>(plan, /*plain=*/pair_of(i) != i);

@@ -25,6 +25,8 @@ struct LiveProbe {
   double bias = 0;
 
   double score(const float* row) const;
+  /// The score of a row whose product with the weight is known.
+  double score_of(double product) const;
 };
 
 /// The projection of a row onto a direction's unit vector.
@@ -180,6 +182,8 @@ struct LiveTrack {
   bool states_truncated = false;         // rows beyond the limit were dropped
   std::vector<int> reached;  // for each condition the token index at which it was first met, -1: never
   bool stopped = false;      // by the plan's stop condition
+  bool in_graph = false;     // some of its rows were computed with edits and readings in the graph
+  bool by_callback = false;  // the same for the callback
 };
 
 /// One request's plan and its completions, by result index.
@@ -189,6 +193,7 @@ class LiveRequest {
   LiveRequest(LivePlan plan, size_t completions);
 
   const LivePlan plan;
+  const uint64_t id;  // no other request of the process has it
   LiveTrack& track(size_t index) { return *tracks_[index]; }
   /// Sets the length of a completion's prompt and the completion that computes it, whose cache the others
   /// copy. Before the scheduler has the task.

@@ -31,6 +31,7 @@ struct EngineOptions {
   int embeddings = -1;       // -1: on, unless their output buffer would be large
   int thinking = -1;         // -1: on if the template supports it; 0: off; 1: on
   int capture_tokens = 256;  // longest prompt of a resident capture; 0: no captures
+  std::string edits;         // graph, callback; empty: graph where a GPU computes blocks
   bool twin = false;         // compute every batch a second time without edits, and compare
   int request_threads = 0;   // threads that prepare requests; 0: by number of cores
 

@@ -184,6 +184,30 @@ test("names in graphs reports renamed and unused names", () => {
   ]);
 });
 
+test("ends of blocks reports another definition, new callers and models without the call", () => {
+  const path = "src/llama-graph.cpp";
+  const definition = "return cvec->apply_to(ctx0, cur, il);";
+  assert.equal(find("ends of blocks", edited(path, definition, `note(il); ${definition}`)), [
+    `${path}: build_cvec no longer only applies the control vector, as native/ends does`,
+  ]);
+  assert.equal(find("ends of blocks", { [path]: `${real.theirs(path)}\nx = build_cvec(x, 0);` }), [
+    `${path} has build_cvec 2 times, not once: its definition`,
+  ]);
+  assert.equal(find("ends of blocks", { "src/llama-other.cpp": "cur = build_cvec(cur, il);" }), [
+    "src/llama-other.cpp calls build_cvec, which only models did",
+  ]);
+  assert.equal(
+    find("ends of blocks", { "src/models/llama.cpp": "", "src/models/bert.cpp": "build_cvec(cur, il);" }),
+    [
+      "src/models/llama.cpp does not call build_cvec: its edits would be left to the callback",
+      "src/models/bert.cpp calls build_cvec now or is gone: take it from this list",
+    ],
+  );
+  assert.equal(find("ends of blocks", {}, { "CMakeLists.txt": "" }), [
+    "CMakeLists.txt does not rename build_cvec",
+  ]);
+});
+
 test("named architectures and RPC protocol report changes", () => {
   assert.equal(find("named architectures", edited("src/llama-arch.cpp", '"talkie"', '"talkative"')), [
     'llama.cpp has no architecture "talkie" any more, which native/capture/residual_stream.cpp names',

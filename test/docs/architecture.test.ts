@@ -109,8 +109,10 @@ const nativeArrows: Record<string, string[]> = {
   probes: ["base", "numbers"],
   dictionaries: ["base", "numbers"],
   products: [],
+  ends: [],
+  armed: ["base", "capture", "ends", "model"],
   levels: [],
-  engine: ["base", "capture", "experiment", "model"],
+  engine: ["armed", "base", "capture", "experiment", "model"],
   napi: ["base", "dictionaries", "engine", "experiment", "levels", "model", "numbers", "probes"],
 };
 

@@ -152,6 +152,13 @@ export function registerServe(program: Command): void {
       "the GPU to use with --split-mode none, otherwise the first GPU",
       integerBetween(0, 127),
     )
+    .addOption(
+      choice(
+        "--edits <where>",
+        "where live requests' edits and readings are computed: in the compute graph, or by a callback that stops it at each layer (default: graph where a GPU computes blocks)",
+        ["graph", "callback"],
+      ),
+    )
     .option("--cpu-moe", "keep the expert weights of all blocks in CPU memory")
     .addOption(
       new Option("--n-cpu-moe <blocks>", "keep the expert weights of the first blocks in CPU memory")

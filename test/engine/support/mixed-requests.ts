@@ -41,10 +41,18 @@ export interface MixedReport {
   problems: string[];
   /** Different greedy answers among the lone ones. */
   texts: number;
+  /** Answers by where their edits and readings were computed: "graph", "callback", "graph and callback". */
+  computed: Record<string, number>;
+}
+
+export interface MixedOptions {
+  edits?: "graph" | "callback";
+  /** Only requests that the graph can compute: no lens and no points inside a block. */
+  inGraph?: boolean;
 }
 
 /** Every one begins as others do that wear something else, or nothing. */
-function askedOf(hidden: number, nLayer: number): Case[] {
+function askedOf(hidden: number, nLayer: number, inGraph: boolean): Case[] {
   const random = new TestRandom(4);
   const vector = random.normals(hidden);
   const other = random.normals(hidden);
@@ -52,7 +60,9 @@ function askedOf(hidden: number, nLayer: number): Case[] {
   const steer = (strength: number, more: Partial<Edit> = {}): Edit => {
     return { layer: 4, vector, strength, unit: "row_norm", positions: "all", ...more };
   };
-  const watch = (positions: LivePositions) => ({ layers: [1, 4, last], positions, norms: true, lensTop: 2 });
+  const watch = (positions: LivePositions) => {
+    return { layers: [1, 4, last], positions, norms: true, ...(!inGraph && { lensTop: 2 }) };
+  };
   const probe = { name: "odd", layer: 3, weight: Float64Array.from(other, (value) => value / 50), bias: 0 };
   const edits: [string, Edit[]][] = [
     ["all", [steer(0.7)]],
@@ -76,13 +86,7 @@ function askedOf(hidden: number, nLayer: number): Case[] {
     [{ layer: 3, scale: 1, positions: "all" }],
     [{ layer: 3, kind: "clamp", vector, strength: 0, min: 5, positions: "all" }],
   ];
-  const list: Omit<Case, "prompt" | "alone">[] = [
-    { name: "plain" },
-    { name: "plain, drawn", more: { temperature: 1, seed: 5 } },
-    { name: "plain, two", more: { n: 2, temperature: 1, seed: 6 } },
-    ...edits.map(([name, plan]) => ({ name, plan: { edits: plan } })),
-    ...neutral.map((plan) => ({ name: "neutral", plan: { edits: plan } })),
-    { name: "watched", plan: { watch: watch("all") } },
+  const inside: Omit<Case, "prompt" | "alone">[] = [
     { name: "watched inside", plan: { watch: { ...watch("all"), point: "mid" } } },
     {
       name: "heads watched, steered",
@@ -91,6 +95,15 @@ function askedOf(hidden: number, nLayer: number): Case[] {
         watch: { layers: [2], positions: "all", norms: true, point: "head_out", heads: [1] },
       },
     },
+  ];
+  const list: Omit<Case, "prompt" | "alone">[] = [
+    { name: "plain" },
+    { name: "plain, drawn", more: { temperature: 1, seed: 5 } },
+    { name: "plain, two", more: { n: 2, temperature: 1, seed: 6 } },
+    ...edits.map(([name, plan]) => ({ name, plan: { edits: plan } })),
+    ...neutral.map((plan) => ({ name: "neutral", plan: { edits: plan } })),
+    { name: "watched", plan: { watch: watch("all") } },
+    ...(inGraph ? [] : inside),
     { name: "watched and steered", plan: { edits: [steer(0.7)], watch: watch("generated") } },
     { name: "beside itself", plan: { edits: [steer(0.7)], pair: true } },
     { name: "steered, two", plan: { edits: [steer(0.7)] }, more: { n: 2, temperature: 1, seed: 7 } },
@@ -119,13 +132,18 @@ function askedOf(hidden: number, nLayer: number): Case[] {
  * So many requests of all kinds at once, a third of whose clients go away, in an engine whose every batch is computed a
  * second time without edits. All numbers are drawn from `seed`; the order in which requests meet is the machine's.
  */
-export async function mixedRequests(count: number, seed: number): Promise<MixedReport> {
+export async function mixedRequests(
+  count: number,
+  seed: number,
+  { edits = "callback", inGraph = false }: MixedOptions = {},
+): Promise<MixedReport> {
   const engine = await Engine.open({
     ...{ path: demoModelPath, id: "demo", threads: 1, parallel: 4, batch: 32, ctxSize: 256 },
-    ...{ cacheRamMiB: 0, twin: true },
+    ...{ cacheRamMiB: 0, twin: true, edits },
   });
   try {
-    const asked = askedOf(engine.info.nEmbd, engine.info.nLayer);
+    const asked = askedOf(engine.info.nEmbd, engine.info.nLayer, inGraph);
+    const computed: Record<string, number> = {};
     const bodyOf = ({ prompt, more }: Case) => ({
       ...{ prompt, max_tokens: 8, ignore_eos: true, temperature: 0, logprobs: 2, ...more },
     });
@@ -137,6 +155,7 @@ export async function mixedRequests(count: number, seed: number): Promise<MixedR
         each.plan,
       );
       if (status !== 200) throw new Error(`${each.name}: ${body}`);
+      for (const where of computedIn(body)) computed[where] = (computed[where] ?? 0) + 1;
       return tokensOf(body);
     };
     const random = new TestRandom(seed);
@@ -175,10 +194,15 @@ export async function mixedRequests(count: number, seed: number): Promise<MixedR
       if (wrong !== undefined) problems.push(`${each.name}: ${wrong}`);
     }
     const texts = new Set([...alone.values()].map((tokens) => tokens.map(({ id }) => id).join(" "))).size;
-    return { ...counted, ties, problems, texts, twin: engine.twin() as TwinReport };
+    return { ...counted, ties, problems, texts, computed, twin: engine.twin() as TwinReport };
   } finally {
     await engine.close();
   }
+}
+
+function computedIn(body: string): string[] {
+  const { choices } = JSON.parse(body) as { choices: { tapline?: { computed: string } }[] };
+  return choices.flatMap(({ tapline }) => tapline?.computed ?? []);
 }
 
 function tokensOf(body: string): Token[] {

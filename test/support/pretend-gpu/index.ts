@@ -11,6 +11,11 @@ import { buildTools } from "../../../scripts/build/tools.js";
 export interface Counts {
   /** Operations computed. */
   nodes: number;
+  /** Pieces of graphs computed, and pieces of new graphs. */
+  computes: number;
+  builds: number;
+  /** Times that the host waited for work of a device. */
+  waits: number;
   uploads: number;
   /** Bytes. */
   uploaded: number;

@@ -36,6 +36,7 @@ constexpr int64_t kOffloadRows = 32;  // GGML_OP_OFFLOAD_MIN_BATCH's default in 
 
 struct Counts {
   std::atomic<uint64_t> nodes{0}, uploaded{0}, uploads{0}, downloaded{0};
+  std::atomic<uint64_t> computes{0}, waits{0}, builds{0};
 } counts;
 
 /// The mistakes that a device can make.
@@ -221,10 +222,30 @@ void backend_free(ggml_backend_t backend) {
   ggml_backend_free(inner(backend));
   delete backend;
 }
-void backend_synchronize(ggml_backend_t) {}
+/// Whether work was queued that nobody has waited for yet.
+std::atomic<bool> pending{false};
+void wait_for_work() {
+  if (pending.exchange(false)) ++counts.waits;
+}
+void backend_synchronize(ggml_backend_t) {
+  wait_for_work();
+}
+void backend_set(ggml_backend_t, ggml_tensor* t, const void* data, size_t offset, size_t size) {
+  buffer_set(nullptr, t, data, offset, size);
+}
+void backend_get(ggml_backend_t, const ggml_tensor* t, void* data, size_t offset, size_t size) {
+  pending = true;
+  buffer_get(nullptr, t, data, offset, size);
+}
+/// Called for every piece of a new graph, and not for one that is used again.
+void backend_optimize(ggml_backend_t, ggml_cgraph*, ggml_backend_graph_optimize_params*) {
+  ++counts.builds;
+}
 ggml_status backend_compute(ggml_backend_t backend, ggml_cgraph* graph) {
   const OpenVault open;
   counts.nodes += static_cast<uint64_t>(ggml_graph_n_nodes(graph));
+  ++counts.computes;
+  pending = true;
   const ggml_status status = ggml_backend_graph_compute(inner(backend), graph);
   wrong.spoil(graph);
   return status;
@@ -236,7 +257,10 @@ ggml_backend_i backend_interface() {
   ggml_backend_i made{};
   made.get_name = backend_name;
   made.free = backend_free;
+  made.set_tensor_async = backend_set;
+  made.get_tensor_async = backend_get;
   made.synchronize = backend_synchronize;
+  made.graph_optimize = backend_optimize;
   made.graph_compute = backend_compute;
   made.event_record = event_record;
   made.event_wait = event_wait;
@@ -313,7 +337,9 @@ ggml_backend_event_t event_new(ggml_backend_dev_t dev) {
 void event_free(ggml_backend_dev_t, ggml_backend_event_t event) {
   delete event;
 }
-void event_synchronize(ggml_backend_dev_t, ggml_backend_event_t) {}
+void event_synchronize(ggml_backend_dev_t, ggml_backend_event_t) {
+  wait_for_work();
+}
 
 const ggml_backend_device_i kDevice = {
     device_name,          device_description, device_memory, device_type, device_props,
@@ -347,10 +373,19 @@ void* reg_function(ggml_backend_reg_t, const char* name) {
 void write_counts() {
   FILE* const file = std::fopen(std::getenv("TAPLINE_PRETEND_GPU_COUNTS"), "w");
   if (file == nullptr) return;
-  std::fprintf(file, "{\"nodes\":%llu,\"uploads\":%llu,\"uploaded\":%llu,\"downloaded\":%llu}\n",
-               static_cast<unsigned long long>(counts.nodes), static_cast<unsigned long long>(counts.uploads),
-               static_cast<unsigned long long>(counts.uploaded),
-               static_cast<unsigned long long>(counts.downloaded));
+  std::fprintf(file, "{");
+  const std::pair<const char*, const std::atomic<uint64_t>*> all[] = {
+      {"nodes", &counts.nodes},           {"computes", &counts.computes},
+      {"builds", &counts.builds},         {"waits", &counts.waits},
+      {"uploads", &counts.uploads},       {"uploaded", &counts.uploaded},
+      {"downloaded", &counts.downloaded},
+  };
+  const char* separator = "";
+  for (const auto& [name, count] : all) {
+    std::fprintf(file, "%s\"%s\":%llu", separator, name, static_cast<unsigned long long>(*count));
+    separator = ",";
+  }
+  std::fprintf(file, "}\n");
   std::fclose(file);
 }
 

@@ -13,8 +13,12 @@ import { type Check, type ModelReport, reportOf, tolerances } from "./report.js"
 const steps = 4;
 
 interface LiveChoice {
+  /** Where the edits were computed: "graph" or "callback". */
+  tapline: {
+    computed: string;
+    interventions?: { rows: number; mean_change_length: number; mean_row_length: number }[];
+  };
   logprobs: { content: { id: number; top_logprobs: { id: number; logprob: number }[] }[] };
-  tapline: { interventions?: { rows: number; mean_change_length: number; mean_row_length: number }[] };
 }
 
 async function checkLive(path: string): Promise<ModelReport> {
@@ -39,41 +43,45 @@ async function checkLive(path: string): Promise<ModelReport> {
     twin: true,
     ...(exact && { cacheTypeK: "f32", cacheTypeV: "f32", flashAttention: "off" as const }),
   };
-  let engine: Engine;
-  try {
-    engine = await Engine.open(options);
-  } catch (error) {
-    if (!/serve it with --parallel 1\.$/.test(String(error))) throw error;
-    report.refused = (error as Error).message;
-    await model.close();
-    return report;
-  }
-  try {
-    if (!engine.info.captures)
-      throw new Error(`The Lab captures, the engine does not: ${engine.info.noCaptureReason}`);
-    for (const layer of new Set([0, nLayer - 1])) {
-      report.checks.push(await inOneBatch(model, context, engine, layer));
+  for (const edits of ["callback", "graph"] as const) {
+    let engine: Engine;
+    try {
+      engine = await Engine.open({ ...options, edits });
+    } catch (error) {
+      if (!/serve it with --parallel 1\.$/.test(String(error))) throw error;
+      report.refused = (error as Error).message;
+      break;
     }
-    report.checks.push(besideEdited(engine));
-    report.checks.push(await afterOverflow(model, engine));
-    if (report.checks.every(({ ok }) => ok)) return report;
-    // Whether the edit is the cause at all: the server's answers to two plain requests without any.
-    const off = await plainOnes(model, context, engine);
-    if (off > tolerances.probability) {
-      report.refused =
-        `llama-server's own answers to two plain requests at once are off by ${off.toExponential(1)}, without any edit, ` +
-        "so that none can be compared.";
-      report.checks = [{ name: "opens", ok: true, detail: "" }];
+    try {
+      if (!engine.info.captures)
+        throw new Error(`The Lab captures, the engine does not: ${engine.info.noCaptureReason}`);
+      for (const layer of new Set([0, nLayer - 1])) {
+        const check = await inOneBatch(model, context, engine, layer);
+        if (edits === "graph") check.name += " in the graph";
+        report.checks.push(check);
+      }
+      report.checks.push(besideEdited(engine));
+      report.checks.push(await afterOverflow(model, engine));
+      if (report.checks.every(({ ok }) => ok)) continue;
+      // Whether the edit is the cause at all: the server's answers to two plain requests without any.
+      const off = await plainOnes(model, context, engine);
+      if (off > tolerances.probability) {
+        report.refused =
+          `llama-server's own answers to two plain requests at once are off by ${off.toExponential(1)}, without any edit, ` +
+          "so that none can be compared.";
+        report.checks = [{ name: "opens", ok: true, detail: "" }];
+      }
+      break;
+    } catch (error) {
+      if (!/one pass|does not generate text token by token/.test(String(error))) throw error;
+      report.refused = (error as Error).message;
+      break;
+    } finally {
+      await engine.close();
     }
-    return report;
-  } catch (error) {
-    if (!/one pass|does not generate text token by token/.test(String(error))) throw error;
-    report.refused = (error as Error).message;
-    return report;
-  } finally {
-    await engine.close();
-    await model.close();
   }
+  await model.close();
+  return report;
 }
 
 const request = (prompt: Int32Array) => ({
@@ -130,6 +138,7 @@ async function inOneBatch(model: Model, context: Context, engine: Engine, layer:
     name: `live ${layer}`,
     ok: problems.length === 0,
     detail: problems.slice(0, 3).join("; "),
+    note: edited.tapline.computed,
     measured,
   };
 }

@@ -318,6 +318,61 @@ const architectures: SourceCheck = {
   },
 };
 
+/** Files of models whose blocks do not end with build_cvec: encoders, parts of other models, and a few decoders. */
+const withoutBlockEnd = [
+  ...["bert", "clip", "deepseek2ocr", "delta-net-base", "dflash", "eagle3", "eurobert", "gemma4-assistant"],
+  ...["granite-moe", "hunyuan-dense", "hy-v4", "jina-bert-v2", "jina-bert-v3", "lfm2moe", "llama-embed"],
+  ...["mamba-base", "mamba2", "minicpm", "mistral4", "modern-bert", "nemotron-h-moe", "neo-bert"],
+  ...[
+    "nomic-bert",
+    "nomic-bert-moe",
+    "phimoe",
+    "plamo2",
+    "qwen3tts",
+    "rwkv6-base",
+    "rwkv7-base",
+    "t5encoder",
+  ],
+  ...["qwen4exp", "wavtokenizer-dec"],
+];
+
+/** CMakeLists.txt renames build_cvec in one file, so that native/ends is called instead and does what it did. */
+const blockEnd: SourceCheck = {
+  name: "ends of blocks",
+  find({ theirs, list, ours }) {
+    const home = "src/llama-graph.cpp";
+    const problems: string[] = [];
+    if (!ours("CMakeLists.txt").includes("build_cvec=llama_own_build_cvec"))
+      problems.push("CMakeLists.txt does not rename build_cvec");
+    const lines = linesWith(theirs(home), "build_cvec");
+    if (lines.length !== 1)
+      problems.push(`${home} has build_cvec ${lines.length} times, not once: its definition`);
+    const body = bodyOf(theirs(home), "llm_graph_context::build_cvec(")?.replace(/\s+/g, " ");
+    if (body !== "{ return cvec->apply_to(ctx0, cur, il); ")
+      problems.push(`${home}: build_cvec no longer only applies the control vector, as native/ends does`);
+    const files = list("src").filter((path) => path.endsWith(".cpp"));
+    const models = files.filter((path) => path.startsWith("src/models/"));
+    const without = models.filter((path) => linesWith(theirs(path), "build_cvec").length === 0);
+    const names = without.map((path) => path.slice("src/models/".length, -".cpp".length));
+    problems.push(
+      ...names
+        .filter((name) => !withoutBlockEnd.includes(name))
+        .map(
+          (name) =>
+            `src/models/${name}.cpp does not call build_cvec: its edits would be left to the callback`,
+        ),
+      ...withoutBlockEnd
+        .filter((name) => !names.includes(name))
+        .map((name) => `src/models/${name}.cpp calls build_cvec now or is gone: take it from this list`),
+      ...files
+        .filter((path) => path !== home && !models.includes(path))
+        .filter((path) => linesWith(theirs(path), "build_cvec").length > 0)
+        .map((path) => `${path} calls build_cvec, which only models did`),
+    );
+    return problems;
+  },
+};
+
 /** tapline checks the protocol of rpc-servers first, because llama.cpp aborts the process on a mismatch. */
 export const rpcProtocol: SourceCheck = {
   name: "RPC protocol",
@@ -343,6 +398,7 @@ export const sourceChecks: readonly SourceCheck[] = [
   chatFields,
   graphNames,
   architectures,
+  blockEnd,
   rpcProtocol,
 ];
 

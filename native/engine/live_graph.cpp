@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
+
+#include "base/error.h"
+#include "engine/live_batch.h"
+
+namespace tapline {
+
+/// Whether all edits and readings of a plan can be computed in the graph.
+bool LiveBatch::fits_graph(const LivePlan& plan) const {
+  const LiveWatch& watch = plan.watch;
+  const bool only_numbers =
+      watch.lens_top == 0 && watch.states.empty() && watch.heads.empty() && watch.dictionaries.empty();
+  if (!only_numbers) return false;
+  for (const Edit& edit : plan.edits) {
+    if (!graph_->takes(edit)) return false;
+  }
+  for (const LiveProbe& probe : plan.probes) {
+    if (!graph_->reads(probe.place)) return false;
+  }
+  for (const LiveProjection& projection : watch.projections) {
+    if (!graph_->reads(projection.place)) return false;
+  }
+  // Where rows without logits are checked.
+  if (!plan.edits.empty() && n_layer_ > 1 && !graph_->reads({n_layer_ - 2})) return false;
+  return std::all_of(watch.layers.begin(), watch.layers.end(), [&](int layer) {
+    return !watch.norms || graph_->reads(Place{layer, watch.point});
+  });
+}
+
+Dot LiveBatch::probe_dot(const LiveRequest& request, size_t index) {
+  const LiveProbe& probe = request.plan.probes[index];
+  return {probe.place.computed_at().layer, {request.id, 0, static_cast<int>(index)}, [&probe](size_t i) {
+            return static_cast<float>(probe.weight[i]);
+          }};
+}
+
+Dot LiveBatch::projection_dot(const LiveRequest& request, size_t index) {
+  const LiveProjection& projection = request.plan.watch.projections[index];
+  const Direction& direction = *projection.direction;
+  return {projection.place.computed_at().layer,
+          {request.id, 1, static_cast<int>(index)},
+          [&direction](size_t i) { return static_cast<float>(direction.values[i] / direction.length); }};
+}
+
+/// The probes and projections of all requests with a row that is read.
+std::vector<Dot> LiveBatch::dots_of_rows() const {
+  std::set<const LiveRequest*> probed;
+  std::set<const LiveRequest*> projected;
+  for (const Row& row : rows_) {
+    const LiveRequest* request = owners_[static_cast<size_t>(row.slot)].request.get();
+    probed.insert(request);
+    if (row.watched) projected.insert(request);
+  }
+  std::vector<Dot> dots;
+  for (const LiveRequest* request : probed) {
+    for (size_t i = 0; i < request->plan.probes.size(); ++i) dots.push_back(probe_dot(*request, i));
+  }
+  for (const LiveRequest* request : projected) {
+    for (size_t i = 0; i < request->plan.watch.projections.size(); ++i)
+      dots.push_back(projection_dot(*request, i));
+  }
+  return dots;
+}
+
+/// The graph is changed for all live requests or none: it stays the same while they are generated, and the
+/// callback reads activations before any edit.
+bool LiveBatch::arm_graph(const llama_batch& batch) {
+  if (!graph_ || without_graph_) return false;
+  const bool fits = registry_.all([this](const LiveRequest& request) { return fits_graph(request.plan); });
+  if (!fits) {
+    graph_->disarm();
+    return false;
+  }
+  try {
+    return graph_->arm(batch, edits_, read_, dots_of_rows());
+  } catch (const Error&) {
+    without_graph_ = true;  // the callback needs no memory of the device
+    return false;
+  }
+}
+
+int LiveBatch::decode_in_graph(llama_context* ctx, const llama_batch& batch, std::string& fault) {
+  int status = 0;
+  try {
+    status = llama_decode(ctx, batch);
+  } catch (...) {
+    graph_->abandon();
+    throw;
+  }
+  if (status != 0) {
+    graph_->abandon();
+    return status;
+  }
+  try {
+    graph_->collect(batch, edits_);
+  } catch (const Error& error) {
+    fault = error.what();
+    return status;
+  }
+  for (int i = 0; i < batch.n_tokens; ++i) {
+    Owner* const guarded = guarded_[static_cast<size_t>(i)];
+    if (guarded != nullptr && overflows(graph_->length({n_layer_ - 2}, i))) guarded->overflowed = true;
+    const int at = row_at_[static_cast<size_t>(i)];
+    if (at >= 0) read_from_graph(rows_[static_cast<size_t>(at)], i);
+  }
+  return status;
+}
+
+void LiveBatch::read_from_graph(Row& row, int batch_index) {
+  const LiveRequest& request = *owners_[static_cast<size_t>(row.slot)].request;
+  const LivePlan& plan = request.plan;
+  LiveReading& reading = row.reading;
+  for (size_t i = 0; i < plan.probes.size(); ++i) {
+    const double product = graph_->product(probe_dot(request, i), batch_index);
+    reading.probes[i] = plan.probes[i].score_of(product);
+  }
+  for (size_t i = 0; i < reading.projections.size(); ++i)
+    reading.projections[i] = graph_->product(projection_dot(request, i), batch_index);
+  for (size_t layer = 0; layer < reading.norms.size(); ++layer) {
+    const Place place{plan.watch.layers[layer], plan.watch.point};
+    reading.norms[layer] = static_cast<float>(graph_->length(place, batch_index));
+  }
+}
+
+}  // namespace tapline

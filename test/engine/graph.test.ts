@@ -1,0 +1,252 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { suite } from "uvu";
+import * as assert from "uvu/assert";
+import { demoModelPath } from "../../src/models/resolve.js";
+import type { Edit } from "../../src/native/edit.js";
+import { Engine } from "../../src/native/engine.js";
+import type { LivePlan } from "../../src/native/live.js";
+import { writeInF32 } from "../support/f32-model.js";
+import { TestRandom } from "../support/random.js";
+
+const test = suite("edits in the graph");
+const folder = mkdtempSync(join(tmpdir(), "tapline-graph-"));
+const path = join(folder, "f32.gguf");
+let graph: Engine;
+let callback: Engine;
+
+/** Numbers are rounded to F32 in another order; the model is in F32, so that nothing makes that larger. */
+const rounding = 2e-6;
+
+test.before(async () => {
+  writeInF32(demoModelPath, path);
+  const open = (edits: "graph" | "callback") =>
+    Engine.open({
+      ...{ path, id: "demo", threads: 1, parallel: 4, batch: 32, ctxSize: 128, cacheRamMiB: 0, edits },
+      ...{ cacheTypeK: "f32", cacheTypeV: "f32", flashAttention: "off", twin: true, embeddings: true },
+    });
+  [graph, callback] = [await open("graph"), await open("callback")];
+});
+test.after(async () => {
+  await graph.close();
+  await callback.close();
+  rmSync(folder, { recursive: true });
+});
+
+const random = new TestRandom(4);
+const [vector, other] = [random.normals(128), random.normals(128)];
+const last = 7;
+const steer = (strength: number, more: Partial<Edit> = {}): Edit => {
+  return { layer: 4, vector, strength, unit: "row_norm", positions: "all", ...more };
+};
+const clamp = (more: Partial<Edit>): Edit => {
+  return { layer: 2, kind: "clamp", vector, positions: "all", ...more } as Edit;
+};
+
+const plans: Record<string, Edit[]> = {
+  "steer by a share of the activation": [steer(0.7)],
+  "steer by the vector": [steer(0.7, { unit: "vector" })],
+  "steer by a length": [steer(3, { unit: "unit" })],
+  "the prompt": [steer(0.7, { positions: "prompt" })],
+  "generated tokens": [steer(0.7, { positions: "generated" })],
+  "the last token": [steer(0.7, { positions: "last" })],
+  "tokens by index": [steer(0.9, { positions: [[0, 3]] })],
+  "tokens from the prompt's end": [steer(0.9, { positions: [[-3, -2]] })],
+  "the first block": [steer(0.5, { layer: 0 })],
+  "the last block": [steer(0.9, { layer: last })],
+  "the last block, by a length": [steer(9, { layer: last, unit: "unit" })],
+  "a block's input": [steer(0.5, { layer: 3, point: "block_in" })],
+  scale: [{ layer: 3, scale: 0.5, positions: "all" }],
+  ablate: [{ layer: 5, scale: 0, positions: "generated" }],
+  patch: [{ layer: 5, scale: 0, vector: other, strength: 6, positions: "last" }],
+  "scale and steer": [
+    { layer: 5, scale: 0.3, vector: other, strength: 0.5, unit: "row_norm", positions: "all" },
+  ],
+  "project out": [{ layer: 2, kind: "project_out", vector: other, strength: 0.8, positions: "all" }],
+  "clamp by lengths": [clamp({ min: 5, max: 6, unit: "unit" })],
+  "clamp by shares": [clamp({ min: 0.1, max: 0.2, unit: "row_norm" })],
+  "clamp from below": [clamp({ min: 2, unit: "vector" })],
+  "clamp from above": [clamp({ max: -2, unit: "unit", strength: 0.5 })],
+  "several layers": [steer(0.4), steer(0.3, { layer: 6 }), clamp({ max: 1, unit: "unit" })],
+  "several at one layer": [
+    steer(0.4),
+    { layer: 4, scale: 0.9, positions: "generated" },
+    { layer: 4, kind: "project_out", vector: other, positions: "all" },
+    steer(0.2, { vector: other, positions: "last" }),
+  ],
+};
+
+interface Read {
+  norms: Record<string, number>;
+  projections: Record<string, number>;
+  probes?: Record<string, number>;
+}
+interface Choice {
+  logprobs: { content: { id: number; logprob: number }[] };
+  tapline: {
+    computed: string;
+    interventions: { rows: number; mean_row_length: number; mean_change_length: number }[];
+    prompt?: Read[];
+    tokens?: Read[];
+  };
+}
+
+async function ask(engine: Engine, prompt: string, plan: LivePlan, more: object = {}): Promise<Choice[]> {
+  const body = { prompt, max_tokens: 6, ignore_eos: true, temperature: 0, logprobs: 1, cache_prompt: false };
+  const reply = await engine.request("completion", { ...body, ...more }, undefined, plan);
+  assert.is(reply.status, 200, reply.body);
+  return (JSON.parse(reply.body) as { choices: Choice[] }).choices;
+}
+
+/** All numbers of answers, each with the size that its rounding is relative to. */
+function numbersOf(choices: Choice[]): [name: string, value: number | null, size: number][] {
+  return choices.flatMap(({ logprobs, tapline: { interventions, prompt, tokens } }) => [
+    // Logits of up to 30 are subtracted from one another.
+    ...logprobs.content.map(({ logprob }) => ["logprob", logprob, 30] as [string, number, number]),
+    ...interventions.flatMap((each) => [
+      ["rows", each.rows, 1] as [string, number, number],
+      ["row length", each.mean_row_length, each.mean_row_length] as [string, number, number],
+      // An activation plus a change is rounded to the activation's precision.
+      ["change", each.mean_change_length, each.mean_row_length] as [string, number, number],
+    ]),
+    ...[...(prompt ?? []), ...(tokens ?? [])].flatMap(({ norms, projections, probes }) => [
+      ...Object.values(norms).map((norm) => ["norm", norm, norm] as [string, number | null, number]),
+      ...Object.values(projections).map(
+        (value) => ["projection", value, 40] as [string, number | null, number],
+      ),
+      ...Object.values(probes ?? {}).map((value) => ["probe", value, 10] as [string, number | null, number]),
+    ]),
+  ]);
+}
+
+function compare(found: Choice[], wanted: Choice[]): void {
+  assert.equal(
+    found.map(({ logprobs }) => logprobs.content.map(({ id }) => id)),
+    wanted.map(({ logprobs }) => logprobs.content.map(({ id }) => id)),
+  );
+  const [numbers, expected] = [numbersOf(found), numbersOf(wanted)];
+  assert.is(numbers.length, expected.length);
+  for (const [i, [name, value, size]] of expected.entries()) {
+    const there = numbers[i]![1];
+    const close = value === null ? there === null : Math.abs(there! - value) <= rounding * Math.abs(size);
+    assert.ok(close, `${name} ${i}: ${there} instead of ${value}`);
+  }
+}
+
+const probe = { name: "odd", layer: 3, weight: Float64Array.from(other, (value) => value / 50), bias: 0.1 };
+const watch: LivePlan["watch"] = {
+  ...{ layers: [1, 4, last], positions: "all", norms: true, probes: true },
+  projections: [
+    { name: "along", layer: 4, vector },
+    { name: "in", layer: 3, point: "block_in", vector: other },
+    { name: "at the end", layer: last, vector },
+  ],
+};
+const start = "The review says that the film was good. ".repeat(6);
+
+for (const [name, edits] of Object.entries(plans)) {
+  test(`equal the callback's: ${name}`, async () => {
+    // The second prompt is computed in three batches.
+    for (const prompt of ["The capital of France is", `${start}The capital of France is`]) {
+      const plan: LivePlan = { edits, probes: [probe], watch: watch! };
+      const [found, wanted] = [await ask(graph, prompt, plan), await ask(callback, prompt, plan)];
+      assert.equal([found[0]!.tapline.computed, wanted[0]!.tapline.computed], ["graph", "callback"]);
+      assert.ok(wanted[0]!.tapline.interventions.some(({ mean_change_length: change }) => change > 0.01));
+      compare(found, wanted);
+    }
+  });
+}
+
+test("equal the callback's for several choices and next to the unedited ones", async () => {
+  const plan: LivePlan = {
+    edits: plans["several at one layer"]!,
+    pair: true,
+    watch: { ...watch!, probes: false },
+  };
+  const more = { n: 2, temperature: 1, seed: 3, max_tokens: 4 };
+  const edited = (choices: Choice[]) => choices.filter(({ tapline }) => tapline.interventions);
+  const prompt = `${start}The capital of France is`;
+  const [found, wanted] = [await ask(graph, prompt, plan, more), await ask(callback, prompt, plan, more)];
+  assert.is(found.length, 4);
+  assert.is(edited(found).length, 2);
+  compare(edited(found).slice(0, 1), edited(wanted).slice(0, 1));
+});
+
+test("an edit that acts from a later token on changes the graph of the same batch", async () => {
+  const prompt = "The capital of Italy is";
+  const later: [string, LivePlan][] = [
+    ["by its position", { edits: [{ layer: 2, scale: 0.5, positions: [[9, 10]] }] }],
+    [
+      "by a condition, while other layers are read",
+      {
+        edits: [clamp({ layer: 1, min: 8, max: 9, unit: "unit" })],
+        gates: [0],
+        probes: [probe],
+        // A score is above 0, so this is met by the third generated token.
+        conditions: [{ probe: 0, bound: 0, above: true, tokens: 3 }],
+        watch: watch!,
+      },
+    ],
+  ];
+  for (const [name, plan] of later) {
+    for (const engine of [graph, callback]) {
+      // A plain request: no layer is armed after it.
+      await engine.request("completion", { prompt, max_tokens: 2 });
+    }
+    const [found, wanted] = [await ask(graph, prompt, plan), await ask(callback, prompt, plan)];
+    const [effect] = wanted[0]!.tapline.interventions;
+    assert.ok(effect!.rows >= 2 && effect!.rows <= 4 && effect!.mean_change_length > 0.1, name);
+    assert.is(found[0]!.tapline.computed, "graph", name);
+    compare(found, wanted);
+  }
+});
+
+test("what the graph cannot read is computed by the callback, and is said", async () => {
+  const edits = [steer(0.5)];
+  const read: [string, LivePlan][] = [
+    ["a lens", { edits, watch: { layers: [2], positions: "all", lensTop: 1 } }],
+    [
+      "a point inside a block",
+      { edits, watch: { layers: [2], positions: "all", norms: true, point: "mid" } },
+    ],
+    ["an edit inside a block", { edits: [steer(0.5, { point: "attn_out" })] }],
+  ];
+  for (const [name, plan] of read) {
+    const [choice] = await ask(graph, "The capital of France is", plan);
+    assert.is(choice!.tapline.computed, "callback", name);
+  }
+});
+
+test("changes that overflow end the request, and the slot answers as before", async () => {
+  const body = { prompt: "The capital of France is", max_tokens: 4, temperature: 0, logprobs: 1, id_slot: 0 };
+  const plain = async () => {
+    const { body: text } = await graph.request("completion", body);
+    return JSON.stringify((JSON.parse(text) as { choices: Choice[] }).choices[0]!.logprobs);
+  };
+  const before = await plain();
+  for (const edit of [
+    { scale: 3e38 },
+    { vector, strength: 3e38 },
+    { vector, strength: 1e30, unit: "row_norm" as const },
+  ]) {
+    const plan: LivePlan = { edits: [{ layer: 0, positions: "all", ...edit }] };
+    const { status, body: text } = await graph.request(
+      "completion",
+      { ...body, prompt: start },
+      undefined,
+      plan,
+    );
+    assert.is(status, 400, text);
+    assert.match(text, /non-finite/);
+    assert.is(await plain(), before);
+  }
+});
+
+test("unedited rows of these batches have the bits of unedited batches", async () => {
+  const { plain, neutral, lost, first, edited } = graph.twin()!;
+  assert.equal([plain.different, neutral.different, lost, first], [0, 0, 0, ""]);
+  assert.ok(plain.beside > 0 && edited.different > 0);
+});
+
+test.run();
