@@ -14,7 +14,7 @@ import { program } from "../support/program.js";
 import { type EnvironmentName, environment } from "../support/real/environments.js";
 
 const runner = fileURLToPath(new URL("../clients/support/run_suite.py", import.meta.url));
-const folders: Record<string, EnvironmentName> = { readers: "scale", saelens: "saelens" };
+const folders: Record<string, EnvironmentName> = { readers: "scale", ray: "scale", saelens: "saelens" };
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { only: { type: "string", default: "" } } });

@@ -22,6 +22,7 @@ others = {
     "arrays": {"numpy"},
     "frames": {"pandas"},
     "inspect": {"anyio", "inspect_ai", "numpy"},
+    "ray": {"numpy", "ray"},
     "transformer_lens": {"torch", "transformer_lens"},
 }
 
