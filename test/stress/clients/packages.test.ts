@@ -7,7 +7,7 @@ import * as assert from "uvu/assert";
 import { findPython, runProgram } from "../../clients/support/python.js";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
-const here = fileURLToPath(new URL(".", import.meta.url));
+const here = fileURLToPath(new URL("../../clients/", import.meta.url));
 const anyPython = findPython() as string;
 const folder = mkdtempSync(join(tmpdir(), "tapline-clients-"));
 const inside = join(folder, ".venv/bin/python");
