@@ -202,6 +202,67 @@ test("an edit that acts from a later token on changes the graph of the same batc
   }
 });
 
+test("equal the callback's for embeddings", async () => {
+  const plan: LivePlan = { edits: [steer(0.7), clamp({ min: 2, unit: "vector" })] };
+  const embed = async (engine: Engine) => {
+    const body = { input: ["The capital of France is", `${start}Paris`], model: "demo" };
+    const reply = await engine.request("embeddings", body, undefined, plan);
+    assert.is(reply.status, 200, reply.body);
+    return (JSON.parse(reply.body) as { data: { embedding: number[] }[] }).data.flatMap(
+      (each) => each.embedding,
+    );
+  };
+  const [found, wanted] = [await embed(graph), await embed(callback)];
+  assert.is(found.length, 2 * 128);
+  for (const [i, value] of wanted.entries()) assert.ok(Math.abs(found[i]! - value) < 1e-5, `${i}`);
+});
+
+test("equal the callback's with a draft model", async () => {
+  const answers: Choice[][] = [];
+  for (const edits of ["graph", "callback"] as const) {
+    const engine = await Engine.open({
+      ...{
+        path,
+        draft: path,
+        id: "demo",
+        threads: 1,
+        parallel: 2,
+        batch: 32,
+        ctxSize: 128,
+        cacheRamMiB: 0,
+        edits,
+      },
+      ...{ cacheTypeK: "f32", cacheTypeV: "f32", flashAttention: "off" },
+    });
+    try {
+      const plan: LivePlan = {
+        edits: [steer(0.1), steer(0.1, { layer: last })],
+        watch: { ...watch!, probes: false },
+      };
+      const reply = await engine.request(
+        "completion",
+        {
+          prompt: "The capital of France is",
+          max_tokens: 12,
+          ignore_eos: true,
+          temperature: 0,
+          return_tokens: true,
+        },
+        undefined,
+        plan,
+      );
+      assert.is(reply.status, 200, reply.body);
+      const { choices } = JSON.parse(reply.body) as { choices: (Choice & { text: string })[] };
+      answers.push(choices.map((choice) => ({ ...choice, logprobs: { content: [] } })));
+      assert.is(choices[0]!.tapline.computed, edits);
+    } finally {
+      await engine.close();
+    }
+  }
+  compare(answers[0]!, answers[1]!);
+  assert.is((answers[0]![0] as { text?: string }).text, (answers[1]![0] as { text?: string }).text);
+});
+
 test("what the graph cannot read is computed by the callback, and is said", async () => {
   const edits = [steer(0.5)];
   const read: [string, LivePlan][] = [
@@ -209,6 +270,11 @@ test("what the graph cannot read is computed by the callback, and is said", asyn
     [
       "a point inside a block",
       { edits, watch: { layers: [2], positions: "all", norms: true, point: "mid" } },
+    ],
+    // 40 nodes each, in a graph of at most 1,024; ggml aborts the process beyond that.
+    [
+      "more edits than the graph has room for",
+      { edits: Array.from({ length: 16 }, () => clamp({ max: 1, unit: "unit" })) },
     ],
     ["an edit inside a block", { edits: [steer(0.5, { point: "attn_out" })] }],
   ];

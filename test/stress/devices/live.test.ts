@@ -3,12 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { suite } from "uvu";
 import * as assert from "uvu/assert";
-import { demoModelPath } from "../../src/models/resolve.js";
-import { writeInF32 } from "../support/f32-model.js";
-import { onPretendGpu } from "../support/pretend-gpu/index.js";
-import type { LiveArgument, LiveOutput } from "./fixtures/live.js";
+import { demoModelPath } from "../../../src/models/resolve.js";
+import type { LiveArgument, LiveOutput } from "../../devices/fixtures/live.js";
+import { writeInF32 } from "../../support/f32-model.js";
+import { onPretendGpu } from "../../support/pretend-gpu/index.js";
 
-const fixture = new URL("./fixtures/live.ts", import.meta.url);
+const fixture = new URL("../../devices/fixtures/live.ts", import.meta.url);
 const test = suite("live requests on devices");
 
 /** The embedded model has 8 blocks; the ninth layer is the output head. */
