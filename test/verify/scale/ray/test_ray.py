@@ -74,7 +74,7 @@ class TestRay(unittest.TestCase):
 
     def test_killed_workers_lose_no_part_and_double_none(self) -> None:
         data = self.folder / "many.txt"
-        data.write_text("\n".join(f"{text}, number {n}" for n in range(40) for text in TEXTS))
+        data.write_text("\n".join(f"{text}, number {n}" for n in range(80) for text in TEXTS))
         settings = {"rows": "all", "shard_tokens": 1024}
         whole = self.one_machine("whole", data, **settings)
         out = self.folder / "submitted"
@@ -82,19 +82,20 @@ class TestRay(unittest.TestCase):
         pieces = out / "parts"
         killed: list[int] = []
 
-        def kill() -> None:
-            # After the first finished file of each part, the worker that computes it dies without notice.
-            for part in (0, 1):
-                wait_for(f"a file of part {part}", lambda: list(pieces.glob(f"shard-{part}-of-3-*.safetensors")))
-                worker = _worker_of(f"{part}/3")
-                if worker is not None:
-                    os.kill(worker, signal.SIGKILL)
-                    killed.append(worker)
+        def kill(part: int) -> None:
+            # After the part's first finished file, the worker that computes it dies without notice.
+            wait_for(f"a file of part {part}", lambda: list(pieces.glob(f"shard-{part}-of-3-*.safetensors")))
+            worker = _worker_of(f"{part}/3")
+            if worker is not None:
+                os.kill(worker, signal.SIGKILL)
+                killed.append(worker)
 
-        killer = threading.Thread(target=kill)
-        killer.start()
+        killers = [threading.Thread(target=kill, args=(part,)) for part in (0, 1)]
+        for killer in killers:
+            killer.start()
         files = submitted.result()
-        killer.join()
+        for killer in killers:
+            killer.join()
         self.assertEqual(len(killed), 2)
         self.assertEqual(contents(out), contents(whole))
         self.assertEqual({entry["file"] for entry in files}, set(contents(whole)))
