@@ -35,8 +35,9 @@ class Run {
     const std::vector<GraphTarget> targets = targets_of(weights, rows.last);
     ThreadTeam team(passes_.n_threads());
     const size_t layers = rows.blocks.size();
-    GraphNodes<T> nodes = find_nodes<T>(blocks, targets, request_.nodes, request_.tried, team, cancel_,
-                                        [&](size_t done, size_t) { progress(done, 3 * layers); });
+    GraphNodes<T> nodes =
+        find_nodes<T>(blocks, targets, {request_.nodes, request_.tried, request_.first}, team, cancel_,
+                      [&](size_t done, size_t) { progress(done, 3 * layers); });
     const FrozenBounds bounds = frozen_bounds(passes_, /*mlps=*/true);
     check_apart("attention", nodes.apart, bounds.apart);
     check_apart("MLP", nodes.ffn_apart, bounds.apart);

@@ -21,6 +21,7 @@ struct AttributionGraphRequest {
   std::vector<LogitTarget> targets;
   size_t nodes = 0;       // neurons and heads, at most
   size_t tried = 0;       // of these, whose removal is to be measured
+  int first = 0;          // the first token at which there are nodes
   bool precise = false;   // in double precision
   bool estimate = false;  // only `bytes`
 };

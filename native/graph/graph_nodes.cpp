@@ -21,10 +21,11 @@ bool stronger(const GraphNode& a, const GraphNode& b) {
 template <class T>
 class Search {
  public:
-  Search(const FrozenBlocks& blocks, const std::vector<GraphTarget>& targets, size_t most, ThreadTeam& team)
+  Search(const FrozenBlocks& blocks, const std::vector<GraphTarget>& targets, const NodeChoice& choice,
+         ThreadTeam& team)
       : blocks_(blocks),
         targets_(targets),
-        most_(most),
+        choice_(choice),
         team_(team),
         rows_(targets.size() * blocks.last.size(), T{0}),
         rounding_(targets.size() * static_cast<size_t>(blocks.tokens)),
@@ -135,9 +136,10 @@ class Search {
 
   template <class Relevance>
   void consider(GraphNode node, const Relevance& relevance) {
+    if (node.token < choice_.first || choice_.most == 0) return;
     for (size_t i = 0; i < count(); ++i) node.influence += std::abs(targets_[i].weight * relevance(i));
-    const bool full = best_.size() == most_;
-    if (node.influence == 0 || most_ == 0 || (full && node.influence <= best_.front().influence)) return;
+    const bool full = best_.size() == choice_.most;
+    if (node.influence == 0 || (full && node.influence <= best_.front().influence)) return;
     if (full) {
       std::pop_heap(best_.begin(), best_.end(), stronger);
       best_.pop_back();
@@ -149,7 +151,7 @@ class Search {
 
   const FrozenBlocks& blocks_;
   const std::vector<GraphTarget>& targets_;
-  size_t most_;
+  const NodeChoice& choice_;
   ThreadTeam& team_;
   std::vector<T> rows_;  // [targets, tokens, hidden]
   std::vector<double> rounding_;
@@ -218,15 +220,15 @@ void read_block(const FrozenBlocks& blocks, size_t layer, GraphNodes<T>& found, 
 }  // namespace
 
 template <class T>
-GraphNodes<T> find_nodes(const FrozenBlocks& blocks, const std::vector<GraphTarget>& targets, size_t most,
-                         size_t tried, ThreadTeam& team, const CancelToken& cancel,
+GraphNodes<T> find_nodes(const FrozenBlocks& blocks, const std::vector<GraphTarget>& targets,
+                         const NodeChoice& choice, ThreadTeam& team, const CancelToken& cancel,
                          const std::function<void(size_t, size_t)>& progress) {
   const size_t layers = blocks.layers();
   GraphNodes<T> found;
   found.apart.resize(layers);
   found.ffn_apart.resize(layers);
   found.blocks.resize(layers);
-  Search<T> search(blocks, targets, most, team);
+  Search<T> search(blocks, targets, choice, team);
   for (size_t layer = layers; layer-- > 0;) {
     cancel.check();
     search.pass(layer, found);
@@ -235,7 +237,7 @@ GraphNodes<T> find_nodes(const FrozenBlocks& blocks, const std::vector<GraphTarg
   search.finish(found);
   found.constants.resize(found.nodes.size());
   found.writes.resize(found.nodes.size());
-  found.tried = strongest(found.nodes, tried);
+  found.tried = strongest(found.nodes, choice.tried);
   found.losses.resize(found.tried.size());
   for (size_t layer = 0; layer < layers; ++layer) {
     cancel.check();
@@ -245,11 +247,11 @@ GraphNodes<T> find_nodes(const FrozenBlocks& blocks, const std::vector<GraphTarg
   return found;
 }
 
-template GraphNodes<float> find_nodes(const FrozenBlocks&, const std::vector<GraphTarget>&, size_t, size_t,
+template GraphNodes<float> find_nodes(const FrozenBlocks&, const std::vector<GraphTarget>&, const NodeChoice&,
                                       ThreadTeam&, const CancelToken&,
                                       const std::function<void(size_t, size_t)>&);
-template GraphNodes<double> find_nodes(const FrozenBlocks&, const std::vector<GraphTarget>&, size_t, size_t,
-                                       ThreadTeam&, const CancelToken&,
+template GraphNodes<double> find_nodes(const FrozenBlocks&, const std::vector<GraphTarget>&,
+                                       const NodeChoice&, ThreadTeam&, const CancelToken&,
                                        const std::function<void(size_t, size_t)>&);
 
 }  // namespace tapline

@@ -50,11 +50,17 @@ struct GraphNodes {
   std::vector<std::vector<float>> losses;       // of these, if they are neurons: see FrozenMlp::losses()
 };
 
-/// Finds the `most` nodes through which most of the targets' values comes, with attention weights, norms and
-/// gates fixed (RelP), and the `tried` strongest for the first target. `progress` counts blocks, each twice.
+struct NodeChoice {
+  size_t most = 0;   // nodes
+  size_t tried = 0;  // of these, the strongest for the first target
+  int first = 0;     // the first token at which there are nodes
+};
+
+/// Finds the nodes through which most of the targets' values comes, with attention weights, norms and gates
+/// fixed (RelP). `progress` counts blocks, each twice.
 template <class T>
-GraphNodes<T> find_nodes(const FrozenBlocks& blocks, const std::vector<GraphTarget>& targets, size_t most,
-                         size_t tried, ThreadTeam& team, const CancelToken& cancel,
+GraphNodes<T> find_nodes(const FrozenBlocks& blocks, const std::vector<GraphTarget>& targets,
+                         const NodeChoice& choice, ThreadTeam& team, const CancelToken& cancel,
                          const std::function<void(size_t, size_t)>& progress);
 
 }  // namespace tapline

@@ -99,6 +99,7 @@ export const defaults = {
   explain_temperature: 0,
   explain_controls: true,
   graph_position: -1,
+  graph_first_token: false,
   graph_nodes: 500,
   graph_measured: 50,
   graph_node_threshold: 0.8,

@@ -8,8 +8,8 @@ namespace {
 
 AttributionGraphRequest read_request(const Napi::Object& options) {
   AttributionGraphRequest request;
-  read_fields(options, "tokens", request.tokens, "nodes", request.nodes, "tried", request.tried, "precise",
-              request.precise, "estimate", request.estimate);
+  read_fields(options, "tokens", request.tokens, "nodes", request.nodes, "tried", request.tried, "first",
+              request.first, "precise", request.precise, "estimate", request.estimate);
   each_object(options.Get("targets"), "targets", [&](const Napi::Object& given) {
     LogitTarget target;
     read_fields(given, "position", target.position, "token", target.token, "minus", target.minus, "weight",

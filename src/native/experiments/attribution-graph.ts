@@ -19,6 +19,8 @@ export interface AttributionGraphRequest {
   nodes: number;
   /** The number of these, the strongest for the first target, whose removal is to be measured. Default 0. */
   tried?: number;
+  /** The first token at which there are nodes. Default 0. */
+  first?: number;
   /** Compute in double precision. */
   precise?: boolean;
   /** Called with the number of finished blocks: each counts once to find nodes, to read them, and for their edges. */
@@ -107,6 +109,7 @@ export async function attributionGraphBytes(
 function nativeRequest({ tokens, targets, ...rest }: Omit<AttributionGraphRequest, "signal">): object {
   checkInteger("nodes", rest.nodes, 0);
   checkInteger("tried", rest.tried, 0);
+  checkInteger("first", rest.first, 0);
   if (!Array.isArray(targets)) throw invalid("Targets must be an array.");
   for (const { position, token, minus, weight = 1 } of targets as GraphTarget[]) {
     checkInteger("position", position ?? null, 0);

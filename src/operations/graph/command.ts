@@ -37,6 +37,7 @@ export default function register(program: Command): void {
       `neurons and heads before pruning, at most ${limits.graph_nodes} (default: ${defaults.graph_nodes})`,
       integerBetween(limits.graph_nodes_min, limits.graph_nodes),
     )
+    .option("--first-token", "also allow nodes at the first token, which is usually an attention sink")
     .option(
       "--node-threshold <share>",
       `share of the influence that the remaining nodes have (default: ${defaults.graph_node_threshold})`,

@@ -42,6 +42,12 @@ export const GraphSubmission = Type.Object(
       default: defaults.graph_nodes,
       description: "The most neurons and attention heads, each at one token, before pruning.",
     }),
+    first_token: optional.Boolean({
+      default: defaults.graph_first_token,
+      description:
+        "Also allow nodes at the first token. By default its neurons are summed up as rest: most models use the first token as " +
+        "an attention sink, with very large activations that are much the same in every text.",
+    }),
     node_threshold: optional.Number({
       minimum: 0,
       maximum: 1,
@@ -76,6 +82,7 @@ export type GraphConfig = Filled<
   | Exclude<CommonDefaults, "layers" | "max_tokens">
   | "position"
   | "nodes"
+  | "first_token"
   | "node_threshold"
   | "edge_threshold"
   | "measured"

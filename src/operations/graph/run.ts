@@ -43,7 +43,8 @@ export async function graph(input: OperationInput<GraphConfig>): Promise<Finding
     const { targets, answer } = await clock.measure("compute", () =>
       targetsOf(input, context, tokens, position),
     );
-    const request = { tokens, targets, nodes: config.nodes, tried: config.measured };
+    const first = config.first_token ? 0 : Math.min(1, position);
+    const request = { tokens, targets, nodes: config.nodes, tried: config.measured, first };
     const memory = memoryText(await context.attributionGraphBytes(request));
     const found = await clock.measure("compute", () => compute(input, context, request, memory));
     return { found, targets, answer };
@@ -181,8 +182,7 @@ async function describe(
   const [first] = targets as [Target];
   const notes = [
     spaceNote(piece(first.token), piece(answer)),
-    "Attention weights, norms and gates are frozen, so the graph does not show why a head attends where it does. The edges of " +
-      "rest and rounding nodes are not explained.",
+    "Nodes of the kinds rest and rounding have no edges into them: the graph does not explain them.",
   ];
   return {
     tokens: [...tokens].map(piece),
