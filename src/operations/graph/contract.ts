@@ -23,7 +23,8 @@ export const GraphSubmission = Type.Object(
       maximum: limits.token_index,
       default: defaults.graph_position,
       description:
-        "Token index after which the logits are explained; negative indices count from the end, and -1 is the last token.",
+        "Token index after which the logits are explained; negative indices count from the end, and -1 is the last token. Later tokens " +
+        "are not computed.",
     }),
     target_token: Type.Optional(
       text(
@@ -179,7 +180,7 @@ export type MeasuredNode = Static<typeof MeasuredNode>;
 
 export const GraphResult = Type.Object(
   {
-    tokens: Type.Array(Type.String()),
+    tokens: Type.Array(Type.String(), { description: "Of the prompt, up to `position`." }),
     token_ids: Type.Array(Type.Integer()),
     position: Type.Integer(),
     blocks: Type.Integer({ description: "Number of the model's blocks." }),

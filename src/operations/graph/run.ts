@@ -36,8 +36,10 @@ interface Computed {
  */
 export async function graph(input: OperationInput<GraphConfig>): Promise<Findings<GraphResult>> {
   const { config, model, clock } = input;
-  const tokens = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
-  const position = indexOf(config.position, tokens.length);
+  const all = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
+  const position = indexOf(config.position, all.length);
+  // Later tokens affect nothing.
+  const tokens = all.slice(0, position + 1);
   const size = { nCtx: tokens.length, nBatch: tokens.length, keepAttention: true };
   const { found, targets, answer } = await inContext(input, size, async (context) => {
     const { targets, answer } = await clock.measure("compute", () =>

@@ -1570,7 +1570,7 @@ class GraphSubmission(_GraphSubmissionRequired, total=False):
     """Experiment seed."""
     position: int
     """Token index after which the logits are explained; negative indices count from the end, and -1 is the
-    last token."""
+    last token. Later tokens are not computed."""
     target_token: str
     """Text that encodes to exactly one token, without special tokens. Default: the most probable tokens,
     until they have 0.95 of the probability, at most 10."""
@@ -1722,6 +1722,7 @@ class GraphResultMeasured(TypedDict):
 
 class GraphResult(TypedDict):
     tokens: list[str]
+    """Of the prompt, up to `position`."""
     token_ids: list[int]
     position: int
     blocks: int
@@ -1861,13 +1862,6 @@ class Submitting:
     ) -> Job[Any]:
         raise NotImplementedError
 
-    def graph(self, model: str | os.PathLike[str], **settings: Any) -> Job[GraphResult]:
-        """An attribution graph of neurons and attention heads (RelP): what each adds to the next tokens' logits and to each other, with attention weights, norms and gates frozen.
-
-        Settings: revision, max_input_tokens, seed, prompt, position, target_token, foil_token, nodes, first_token, node_threshold, edge_threshold, measured.
-        """
-        return self.submit("graph", model, **settings)
-
 
 class AsyncSubmitting:
     """Methods of `AsyncLab` for each operation."""
@@ -1926,10 +1920,3 @@ class AsyncSubmitting:
         self, operation: str, model: str | os.PathLike[str], settings: dict[str, Any]
     ) -> Job[Any]:
         raise NotImplementedError
-
-    async def graph(self, model: str | os.PathLike[str], **settings: Any) -> Job[GraphResult]:
-        """An attribution graph of neurons and attention heads (RelP): what each adds to the next tokens' logits and to each other, with attention weights, norms and gates frozen.
-
-        Settings: revision, max_input_tokens, seed, prompt, position, target_token, foil_token, nodes, first_token, node_threshold, edge_threshold, measured.
-        """
-        return await self.submit("graph", model, **settings)
