@@ -10,10 +10,10 @@
 namespace tapline {
 
 /// The parts of each target's and each node's value that come directly from embeddings, nodes and what is
-/// left: through the residual stream and through attention heads that are no nodes.
+/// left: through the residual stream and through attention heads that are not nodes.
 struct DirectEdges {
   /// [targets + nodes, columns]. The columns: embeddings by token, nodes, then by layer and token the neurons
-  /// that are no nodes, and the same of rounding.
+  /// that are not nodes, and the same of rounding.
   std::vector<float> parts;
   size_t columns = 0;
   // By row. The value is the sum of its parts and its constant.

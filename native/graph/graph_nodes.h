@@ -37,7 +37,7 @@ struct GraphNodes {
   std::vector<double> constants;       // of these functions
   std::vector<std::vector<T>> writes;  // what a neuron adds to the stream, [hidden]; a head's is empty
   struct Block {
-    std::vector<T> rest;       // [tokens, hidden]: what neurons that are no nodes add
+    std::vector<T> rest;       // [tokens, hidden]: what neurons that are not nodes add
     std::vector<T> constants;  // what biases add
     std::vector<T> rounding;   // what the pass computed and the steps do not
   };

@@ -90,7 +90,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     title: "Inspect the served model",
     description:
       "Runs a raw prompt (no chat template) through the loaded model: each token's activation norms at the chosen " +
-      "blocks' outputs, and next-token candidates. It is queued between other requests.",
+      "blocks' outputs, and next-token candidates.",
     input: InspectInput,
     output: resultSchema({ capture: anObject }),
     async call({ prompt, layers, max_input_tokens }, signal) {

@@ -30,7 +30,7 @@ export interface AttributionGraphRequest {
 
 /**
  * Neurons and attention heads, each at one token, and what each of them, embeddings and the rest add directly to each
- * other and to the targets: through the residual stream and through heads that are no nodes.
+ * other and to the targets: through the residual stream and through heads that are not nodes.
  */
 export interface AttributionGraph {
   /** Memory needed at the same time, about, in addition to the model. */
@@ -54,7 +54,7 @@ export interface AttributionGraph {
   edges: {
     /**
      * float32 [targets + nodes, columns]: what each column adds to each row's value. The columns: embeddings by token, nodes,
-     * then by layer and token the neurons that are no nodes, and the same of rounding.
+     * then by layer and token the neurons that are not nodes, and the same of rounding.
      */
     parts: Float32Array;
     columns: number;

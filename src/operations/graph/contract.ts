@@ -259,7 +259,7 @@ function checkGraph({ target_token, foil_token }: GraphConfig): void {
 export default {
   submission: GraphSubmission,
   result: GraphResult,
-  forAgents: "(prompt): neurons and heads behind the next token, their edges, and measured removals",
+  forAgents: "(prompt)",
   places: {},
   check: checkGraph,
 } satisfies Contract;

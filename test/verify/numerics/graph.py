@@ -1,7 +1,7 @@
 """Edges of an attribution graph of a qwen3 model in numpy, in float64, to check the native core against.
 
 The native core goes down from each node. This program goes up: it adds what one node writes to an empty stream, passes it
-through the heads that are no nodes, with attention weights and norms fixed, and reads it at every node. The rows of the pass
+through the heads that are not nodes, with attention weights and norms fixed, and reads it at every node. The rows of the pass
 are the native core's.
 """
 import json
