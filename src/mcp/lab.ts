@@ -236,7 +236,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
   addTool(server, {
     name: "lab_forget",
     title: "Delete a dictionary or a lens",
-    description: "Deletes it from the library. Later jobs and requests that use it are refused.",
+    description: "Deletes it from the library. Later uses are refused.",
     input: ForgetInput,
     output: resultSchema({ forgotten: Type.String() }),
     destructive: true,

@@ -177,7 +177,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
   addTool(server, {
     name: "serving_forget",
     title: "Delete a vector, a probe or a profile",
-    description: "Deletes it from the library. Later requests that use it are refused.",
+    description: "Deletes it from the library. Later uses are refused.",
     input: ForgetInput,
     output: resultSchema({ forgotten: Type.String() }),
     destructive: true,
