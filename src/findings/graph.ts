@@ -50,6 +50,12 @@ export function placeName(tokens: readonly string[], position: number): string {
   return `${visible(tokens[position] ?? "")} (token ${position})`;
 }
 
+/** A token in at most nine characters. */
+export function shortToken(token: string): string {
+  const text = Array.from(visible(token));
+  return text.length <= 9 ? text.join("") : `${text.slice(0, 8).join("")}…`;
+}
+
 /** Neurons and heads, the most influential first. */
 export function strongestNodes({ nodes }: Pick<Named, "nodes">): GraphNode[] {
   return nodes
