@@ -112,7 +112,7 @@ function influenceOf(
   return { influence, received };
 }
 
-/** The share of each row's edges that are no errors, weighted by what it received; sources have no edges. */
+/** The share of each row's edges that do not come from errors, weighted by what it received; sources have no edges. */
 function completenessOf(
   rowOf: (row: number) => Float32Array,
   { rows, errors, columns }: { rows: number; errors: number; columns: number },
