@@ -81,12 +81,13 @@ MlpPath read_path(const GraphView& graph, const Model& model, const BlockPoints&
   const ggml_tensor* gate = path.activation == Activation::kReluSquared ? t->src[0]->src[0] : t->src[0];
   path.why = reader.read(from, graph.index_of(gate), path.gate);
   if (path.why.empty() && path.gated) {
-    const ggml_tensor* up = t->src[1] == nullptr ? gate : t->src[1];
-    path.why = reader.read(from, graph.index_of(up), path.up);
-    if (up == gate) {
+    if (t->src[1] == nullptr) {
       const bool swapped = t->op_params[1] != 0;
-      path.gate.push_back(half(path.neurons, swapped));
-      path.up.push_back(half(path.neurons, !swapped));
+      path.input = std::move(path.gate);
+      path.gate = {half(path.neurons, swapped)};
+      path.up = {half(path.neurons, !swapped)};
+    } else {
+      path.why = reader.read(from, graph.index_of(t->src[1]), path.up);
     }
   }
   return path;

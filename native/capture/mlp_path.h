@@ -15,7 +15,8 @@ enum class Activation { kRelu, kReluSquared, kSilu, kGelu, kGeluErf, kGeluQuick 
 /// How a dense MLP writes to the residual stream, read from the compute graph: its neurons are
 /// activation(gate) * up, or activation(gate) without an `up`.
 struct MlpPath {
-  std::string why;  // why it is unknown, one sentence; empty if it is known
+  std::string why;              // why it is unknown, one sentence; empty if it is known
+  std::vector<PathStep> input;  // the steps that gate and up share where one matrix computes both
   std::vector<PathStep> gate;
   std::vector<PathStep> up;
   std::vector<PathStep> output;  // from the neurons to ffn_out

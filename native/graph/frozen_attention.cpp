@@ -50,7 +50,7 @@ FrozenAttention<T>::FrozenAttention(const AttentionPath& path, const WeightFile&
 
 template <class T>
 void FrozenAttention<T>::pull_back(std::vector<T>& functions, int count, const Parts& parts,
-                                   const float* other, ThreadTeam& team) const {
+                                   const float* other, ThreadTeam& team, const AtHeads& at_heads) const {
   const int all = heads_ * width_;
   const auto hidden = static_cast<int>(rounding_.size()) / tokens_;
   const auto value_width = static_cast<int>(values_.output().size()) / tokens_;
@@ -64,11 +64,12 @@ void FrozenAttention<T>::pull_back(std::vector<T>& functions, int count, const P
   };
   add_rounding(rounding_, hidden);
   output_.pull_back(read, count, parts.constants, team);
+  if (at_heads) at_heads(read);
   add_rounding(head_rounding_, all);
   std::vector<T> values(static_cast<size_t>(count) * static_cast<size_t>(tokens_ * value_width), T{0});
   team.parallel_for(count, [&](int one) {
     const T* functions_of_heads = read.data() + static_cast<ptrdiff_t>(one) * tokens_ * all;
-    for (int h = 0; h < heads_; ++h) {
+    for (int h = 0; parts.heads != nullptr && h < heads_; ++h) {
       for (int token = 0; token < tokens_; ++token) {
         const ptrdiff_t at = static_cast<ptrdiff_t>(token) * all + h * width_;
         const ptrdiff_t part = (static_cast<ptrdiff_t>(one) * heads_ + h) * tokens_ + token;

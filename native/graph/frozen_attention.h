@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "base/thread_team.h"
@@ -34,16 +35,18 @@ class FrozenAttention {
 
   /// What linear functions of attn_out consist of.
   struct Parts {
-    double* heads;      // [count, heads, tokens]: by head and by the token that reads
+    double* heads;      // [count, heads, tokens]: by head and by the token that reads; may be null
     double* replaced;   // the same of other outputs instead of these; null without
     double* rounding;   // [count, tokens]: what the pass computed and the linear path does not
     double* constants;  // [count]: biases, added
   };
+  /// Gets the functions of the heads' outputs, [count, tokens, heads * head width], and may change them.
+  using AtHeads = std::function<void(std::vector<T>& read)>;
   /// Adds to each of `functions`, [count, tokens, hidden], of the block's output or its middle, the part that
   /// comes through attention, so that they become functions of the block's input.
   /// `other`, [tokens, heads * head width], are heads' outputs for `replaced`; may be null.
   void pull_back(std::vector<T>& functions, int count, const Parts& parts, const float* other,
-                 ThreadTeam& team) const;
+                 ThreadTeam& team, const AtHeads& at_heads = {}) const;
 
  private:
   void mix_back(const T* read, T* values, int value_width) const;

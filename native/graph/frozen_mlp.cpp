@@ -1,6 +1,8 @@
 #include "graph/frozen_mlp.h"
 
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "graph/difference.h"
 
@@ -29,6 +31,13 @@ double slope(Activation activation, double x) {
   return 0;
 }
 
+template <class Neuron>
+std::vector<int> tokens_of(const std::vector<Neuron>& neurons) {
+  std::vector<int> tokens;
+  for (const Neuron& neuron : neurons) tokens.push_back(neuron.token);
+  return tokens;
+}
+
 /// The neurons, and the factors that they are of their gates and ups.
 template <class T>
 std::vector<T> activate(const MlpPath& path, const std::vector<T>& gate, const std::vector<T>& up,
@@ -50,9 +59,12 @@ std::vector<T> activate(const MlpPath& path, const std::vector<T>& gate, const s
 template <class T>
 FrozenMlp<T>::FrozenMlp(const MlpPath& path, const WeightFile& weights, const std::vector<T>& input,
                         const std::vector<float>& ffn, int tokens, ThreadTeam& team)
-    : tokens_(tokens),
-      gate_(path.gate, weights, input, tokens, team),
-      up_(path.up, weights, path.gated ? input : std::vector<T>{}, tokens, team),
+    : path_(path),
+      weights_(weights),
+      tokens_(tokens),
+      input_(path.input, weights, input, tokens, team),
+      gate_(path.gate, weights, input_.output(), tokens, team),
+      up_(path.up, weights, path.gated ? input_.output() : std::vector<T>{}, tokens, team),
       neurons_(activate(path, gate_.output(), up_.output(), of_gate_, of_up_)),
       output_(path.output, weights, neurons_, tokens, team),
       apart_(subtract(ffn, output_.output(), rounding_)) {}
@@ -87,7 +99,77 @@ std::vector<T> FrozenMlp<T>::pull_back(const std::vector<T>& functions, int coun
     up_.pull_back(up, count, constants, team);
     for (size_t k = 0; k < written.size(); ++k) written[k] += up[k];
   }
+  input_.pull_back(written, count, constants, team);
   return written;
+}
+
+/// One row per neuron, zero but for the neuron's factor, which is one of [tokens, neurons].
+template <class T>
+std::vector<T> FrozenMlp<T>::rows_of(const std::vector<Neuron>& neurons,
+                                     const std::vector<T>& factors) const {
+  const size_t width = neurons_.size() / static_cast<size_t>(tokens_);
+  std::vector<T> rows(neurons.size() * width, T{0});
+  for (size_t i = 0; i < neurons.size(); ++i) {
+    const auto index = static_cast<size_t>(neurons[i].index);
+    rows[i * width + index] = factors[static_cast<size_t>(neurons[i].token) * width + index];
+  }
+  return rows;
+}
+
+template <class T>
+std::vector<T> FrozenMlp<T>::readings(const std::vector<Neuron>& neurons, std::vector<double>& constants,
+                                      ThreadTeam& team) const {
+  const std::vector<int> tokens = tokens_of(neurons);
+  constants.assign(neurons.size(), 0.0);
+  std::vector<T> functions = rows_of(neurons, of_gate_);
+  gate_.pull_rows_back(functions, tokens, constants.data(), team);
+  if (!of_up_.empty()) {
+    std::vector<T> up = rows_of(neurons, of_up_);
+    up_.pull_rows_back(up, tokens, constants.data(), team);
+    for (size_t k = 0; k < functions.size(); ++k) functions[k] += up[k];
+  }
+  input_.pull_rows_back(functions, tokens, constants.data(), team);
+  return functions;
+}
+
+template <class T>
+std::vector<T> FrozenMlp<T>::writings(const std::vector<Neuron>& neurons, ThreadTeam& team) const {
+  std::vector<T> rows = rows_of(neurons, neurons_);
+  output_.push(rows, tokens_of(neurons), weights_, team);
+  return rows;
+}
+
+template <class T>
+std::vector<float> FrozenMlp<T>::losses(const std::vector<Neuron>& neurons, ThreadTeam& team) const {
+  const size_t width = neurons_.size() / static_cast<size_t>(tokens_);
+  std::vector<T> rows;
+  rows.reserve(neurons.size() * width);
+  for (const Neuron& neuron : neurons) {
+    const auto from = neurons_.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(neuron.token) * width);
+    rows.insert(rows.end(), from, from + static_cast<ptrdiff_t>(width));
+    rows[rows.size() - width + static_cast<size_t>(neuron.index)] = T{0};
+  }
+  const FrozenPath<T> without(path_.output, weights_, std::move(rows), static_cast<int>(neurons.size()),
+                              team);
+  const size_t hidden = rounding_.size() / static_cast<size_t>(tokens_);
+  std::vector<float> changes;
+  changes.reserve(neurons.size() * hidden);
+  for (size_t i = 0; i < neurons.size(); ++i) {
+    const size_t at = static_cast<size_t>(neurons[i].token) * hidden;
+    for (size_t k = 0; k < hidden; ++k)
+      changes.push_back(static_cast<float>(without.output()[i * hidden + k] - output_.output()[at + k]));
+  }
+  return changes;
+}
+
+template <class T>
+typename FrozenMlp<T>::Written FrozenMlp<T>::written(ThreadTeam& team) const {
+  Written found{neurons_, output_.output(), rounding_};
+  std::vector<int> tokens(static_cast<size_t>(tokens_));
+  std::iota(tokens.begin(), tokens.end(), 0);
+  output_.push(found.neurons, tokens, weights_, team);
+  for (size_t k = 0; k < found.constants.size(); ++k) found.constants[k] -= found.neurons[k];
+  return found;
 }
 
 template class FrozenMlp<float>;

@@ -17,7 +17,7 @@ namespace tapline {
 template <class T>
 class FrozenMlp {
  public:
-  /// `path` is known; `input` and `ffn` are [tokens, hidden].
+  /// `path` is known and outlives this object, like `weights`; `input` and `ffn` are [tokens, hidden].
   FrozenMlp(const MlpPath& path, const WeightFile& weights, const std::vector<T>& input,
             const std::vector<float>& ffn, int tokens, ThreadTeam& team);
 
@@ -34,8 +34,35 @@ class FrozenMlp {
   std::vector<T> pull_back(const std::vector<T>& functions, int count, double* rounding, double* constants,
                            const Take& take, ThreadTeam& team) const;
 
+  /// One neuron at one token.
+  struct Neuron {
+    int token = 0;
+    int index = 0;
+  };
+  /// Each neuron's activation as a linear function of the MLP's input at its token, [neurons, hidden], and
+  /// the functions' constants.
+  std::vector<T> readings(const std::vector<Neuron>& neurons, std::vector<double>& constants,
+                          ThreadTeam& team) const;
+  /// What each neuron adds to ffn_out at its token with the scales of norms fixed, [neurons, hidden].
+  std::vector<T> writings(const std::vector<Neuron>& neurons, ThreadTeam& team) const;
+  /// How ffn_out at its token changes without each neuron, norms computed again, [neurons, hidden].
+  std::vector<float> losses(const std::vector<Neuron>& neurons, ThreadTeam& team) const;
+  /// What all neurons add, what biases add, and what the pass computed and these steps do not; each
+  /// [tokens, hidden].
+  struct Written {
+    std::vector<T> neurons;
+    std::vector<T> constants;
+    std::vector<T> rounding;
+  };
+  Written written(ThreadTeam& team) const;
+
  private:
+  std::vector<T> rows_of(const std::vector<Neuron>& neurons, const std::vector<T>& factors) const;
+
+  const MlpPath& path_;
+  const WeightFile& weights_;
   int tokens_;
+  FrozenPath<T> input_;
   FrozenPath<T> gate_;
   FrozenPath<T> up_;
   std::vector<T> of_gate_;  // [tokens, neurons]: what a neuron is of its gate

@@ -122,18 +122,31 @@ void FrozenPath<T>::pull_row_back(const Step& step, int row, T* function, double
 template <class T>
 void FrozenPath<T>::pull_back(std::vector<T>& functions, int count, double* constants,
                               ThreadTeam& team) const {
+  pull(functions, count, rows_, nullptr, constants, team);
+}
+
+template <class T>
+void FrozenPath<T>::pull_rows_back(std::vector<T>& functions, const std::vector<int>& rows, double* constants,
+                                   ThreadTeam& team) const {
+  pull(functions, static_cast<int>(rows.size()), 1, rows.data(), constants, team);
+}
+
+template <class T>
+void FrozenPath<T>::pull(std::vector<T>& functions, int count, int each, const int* at, double* constants,
+                         ThreadTeam& team) const {
+  const int all = count * each;
   for (size_t i = steps_.size(); i-- > 0;) {
     const Step& step = steps_[i];
     const PathStep& plan = step.plan;
     if (plan.kind == Kind::kMatrix) {
-      std::vector<T> before(row_at(count * rows_, plan.in));
-      step.product->apply(functions.data(), count * rows_, before.data(), team);
+      std::vector<T> before(row_at(all, plan.in));
+      step.product->apply(functions.data(), all, before.data(), team);
       functions = std::move(before);
       continue;
     }
     if (plan.kind == Kind::kTake) {
-      std::vector<T> before(row_at(count * rows_, plan.in), T{0});
-      for (int row = 0; row < count * rows_; ++row) {
+      std::vector<T> before(row_at(all, plan.in), T{0});
+      for (int row = 0; row < all; ++row) {
         const T* from = functions.data() + row_at(row, plan.out);
         T* to = before.data() + row_at(row, plan.in);
         for (size_t k = 0; k < plan.take.size(); ++k) to[plan.take[k]] += from[k];
@@ -142,9 +155,49 @@ void FrozenPath<T>::pull_back(std::vector<T>& functions, int count, double* cons
       continue;
     }
     team.parallel_for(count, [&](int one) {
-      for (int row = 0; row < rows_; ++row)
-        pull_row_back(step, row, functions.data() + row_at(one * rows_ + row, plan.in), constants[one]);
+      for (int row = 0; row < each; ++row) {
+        const int index = one * each + row;
+        pull_row_back(step, at == nullptr ? row : at[index], functions.data() + row_at(index, plan.in),
+                      constants[one]);
+      }
     });
+  }
+}
+
+template <class T>
+void FrozenPath<T>::push(std::vector<T>& x, const std::vector<int>& rows, const WeightFile& weights,
+                         ThreadTeam& team) const {
+  const auto count = static_cast<int>(rows.size());
+  for (const Step& step : steps_) {
+    const PathStep& plan = step.plan;
+    std::vector<T> y;
+    if (plan.kind == Kind::kMatrix) {
+      y.resize(row_at(count, plan.out));
+      const std::vector<float> matrix = weights.read(plan.weight);
+      FixedProduct<T>(matrix.data(), plan.out, plan.in, /*transposed=*/false, team)
+          .apply(x.data(), count, y.data(), team);
+      x = std::move(y);
+      continue;
+    }
+    if (plan.kind == Kind::kTake) {
+      for (int row = 0; row < count; ++row) {
+        for (const int32_t place : plan.take)
+          y.push_back(x[row_at(row, plan.in) + static_cast<size_t>(place)]);
+      }
+      x = std::move(y);
+      continue;
+    }
+    for (int row = 0; row < count; ++row) {
+      T* values = x.data() + row_at(row, plan.in);
+      for (int k = 0; plan.kind == Kind::kMultiply && k < plan.in; ++k)
+        values[k] *= step.values[static_cast<size_t>(k)];
+      for (int k = 0; plan.kind == Kind::kScale && k < plan.in; ++k) values[k] *= static_cast<T>(plan.a);
+      for (int from = 0; is_norm(plan) && from < plan.in; from += plan.group) {
+        if (plan.kind == Kind::kLayerNorm) centre(values + from, plan.group);
+        const int group = rows[static_cast<size_t>(row)] * (plan.in / plan.group) + from / plan.group;
+        for (int k = from; k < from + plan.group; ++k) values[k] *= step.scales[static_cast<size_t>(group)];
+      }
+    }
   }
 }
 

@@ -26,6 +26,14 @@ class FrozenPath {
   /// rows, width after], into [count, rows, width before], and adds what biases contribute to each of them to
   /// `constants`, [count].
   void pull_back(std::vector<T>& functions, int count, double* constants, ThreadTeam& team) const;
+  /// The same for single rows: `functions`, [rows, width after], each at one of the frozen rows; `constants`,
+  /// [rows].
+  void pull_rows_back(std::vector<T>& functions, const std::vector<int>& rows, double* constants,
+                      ThreadTeam& team) const;
+  /// What the steps make of a change of frozen rows, without what biases add: turns `x`, [rows, width
+  /// before], into [rows, width after].
+  void push(std::vector<T>& x, const std::vector<int>& rows, const WeightFile& weights,
+            ThreadTeam& team) const;
 
  private:
   struct Step {
@@ -36,6 +44,9 @@ class FrozenPath {
   };
 
   void freeze(Step& step, const WeightFile& weights, std::vector<T>& x, ThreadTeam& team) const;
+  /// `each` rows belong to one constant; their frozen rows are `at`, or 0, 1, … for each constant.
+  void pull(std::vector<T>& functions, int count, int each, const int* at, double* constants,
+            ThreadTeam& team) const;
   void pull_row_back(const Step& step, int row, T* function, double& constant) const;
 
   int rows_;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "graph/difference.h"
-#include "graph/frozen_mlp.h"
+#include "graph/frozen_blocks.h"
 
 namespace tapline {
 
@@ -202,15 +202,6 @@ class Descent {
   std::vector<double> constants_;
   std::vector<StreamParts> found_;
 };
-
-template <class T>
-FrozenMlp<T> frozen_mlp(const MlpPath& path, const WeightFile& weights, const BlockRows& rows, bool parallel,
-                        int tokens, ThreadTeam& team) {
-  std::vector<T> input(rows.input.size());
-  for (size_t k = 0; k < input.size(); ++k)
-    input[k] = static_cast<T>(parallel ? rows.input[k] : rows.input[k] + rows.attn[k]);
-  return {path, weights, input, rows.ffn, tokens, team};
-}
 
 template <class T>
 LinearPass descend(const std::vector<AttentionPath>& attention_paths, const std::vector<MlpPath>& mlps,

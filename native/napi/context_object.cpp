@@ -50,21 +50,23 @@ Napi::Value reset(const std::shared_ptr<Passes>& passes, const Call& call) {
 }  // namespace
 
 void define_context(Napi::Env env) {
-  ContextObject::define_class(env, "Context",
-                              {
-                                  ContextObject::while_open<experiments::advance>("advance"),
-                                  ContextObject::while_open<experiments::attribution>("attribution"),
-                                  ContextObject::while_open<experiments::features>("features"),
-                                  ContextObject::while_open<experiments::forward>("forward"),
-                                  ContextObject::while_open<experiments::sweep>("sweep"),
-                                  ContextObject::while_open<experiments::patch_sweep>("patchSweep"),
-                                  ContextObject::while_open<experiments::embedding_input>("embeddingInput"),
-                                  ContextObject::while_open<experiments::explain>("explain"),
-                                  ContextObject::while_open<experiments::logit_direction>("logitDirection"),
-                                  ContextObject::while_open<experiments::lens_logits>("lensLogits"),
-                                  ContextObject::while_open<experiments::read_lens>("readLens"),
-                                  ContextObject::while_open<reset>("reset"),
-                              });
+  ContextObject::define_class(
+      env, "Context",
+      {
+          ContextObject::while_open<experiments::advance>("advance"),
+          ContextObject::while_open<experiments::attribution>("attribution"),
+          ContextObject::while_open<experiments::attribution_graph>("attributionGraph"),
+          ContextObject::while_open<experiments::features>("features"),
+          ContextObject::while_open<experiments::forward>("forward"),
+          ContextObject::while_open<experiments::sweep>("sweep"),
+          ContextObject::while_open<experiments::patch_sweep>("patchSweep"),
+          ContextObject::while_open<experiments::embedding_input>("embeddingInput"),
+          ContextObject::while_open<experiments::explain>("explain"),
+          ContextObject::while_open<experiments::logit_direction>("logitDirection"),
+          ContextObject::while_open<experiments::lens_logits>("lensLogits"),
+          ContextObject::while_open<experiments::read_lens>("readLens"),
+          ContextObject::while_open<reset>("reset"),
+      });
 }
 
 Napi::Value create_context(const std::shared_ptr<Model>& model, const Call& call) {

@@ -4,7 +4,7 @@ import { limits } from "../contracts/limits.js";
 /** An option parser for whole numbers within bounds. */
 export function integerBetween(minimum: number, maximum: number): (text: string) => number {
   return (text) => {
-    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    const value = /^(\d+|-[1-9]\d*)$/.test(text) ? Number(text) : Number.NaN;
     if (!(value >= minimum && value <= maximum)) {
       throw new InvalidArgumentError(`It must be a whole number between ${minimum} and ${maximum}.`);
     }

@@ -186,6 +186,16 @@ export class Lab {
     return this.submit("explain", model, { prompt, layer, template, marker, ...settings }, options);
   }
 
+  /** An attribution graph of neurons and attention heads: what each adds to the next tokens' logits and to each other. */
+  graph(
+    model: string,
+    prompt: string,
+    settings: Settings<"graph", "prompt"> = {},
+    options: CallOptions = {},
+  ) {
+    return this.submit("graph", model, { prompt, ...settings }, options);
+  }
+
   /** The saved sparse dictionaries. */
   async dictionaries(options: CallOptions = {}): Promise<StoredDictionary[]> {
     const { dictionaries } = await this.#http.json<{ dictionaries: StoredDictionary[] }>(

@@ -135,7 +135,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
   addTool(server, {
     name: "lab_jobs",
     title: "Recent jobs",
-    description: "The newest jobs, newest first, as many as fit.",
+    description: "Jobs, newest first, up to the size limit.",
     input: JobsInput,
     output: resultSchema({ jobs: Type.Array(job), total: Type.Integer() }),
     call: async ({ limit }, signal) => firstOf("jobs", await lab.jobs({ signal }), limit),
@@ -159,8 +159,8 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     title: "Start an experiment",
     description:
       "Submits a job and returns before it runs; call lab_job with `wait_seconds` to wait. One job runs at a time. " +
-      "Inputs are never truncated: input over a limit is refused with the limit and the value. lab_operation shows an operation's fields and " +
-      "their meaning. extract writes files to the folder `out` on the Lab's machine.",
+      "Input over a limit is refused, never truncated. lab_operation explains the fields. extract writes to the folder `out` " +
+      "on the Lab's machine.",
     input: SubmissionInput,
     listed: ListedSubmission,
     output: resultSchema({ job }),
@@ -198,8 +198,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     name: "lab_add_dictionary",
     title: "Save a published dictionary",
     description:
-      "Saves a sparse autoencoder under a name, from a folder on this machine or the hub (owner/name/path; the " +
-      "download may take minutes).",
+      "Saves a sparse autoencoder under a name, from a folder on this machine or the hub (owner/name/path).",
     input: DictionaryInput,
     output: resultSchema({ dictionary: anObject }),
     destructive: true,
@@ -223,8 +222,8 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     name: "lab_add_lens",
     title: "Save a lens",
     description:
-      "Saves a Jacobian or tuned lens under a name, from a file or folder on this machine, the hub (owner/name/path; " +
-      "the download may take minutes), or `demo` for the embedded model's lens.",
+      "Saves a Jacobian or tuned lens under a name, from a file or folder on this machine, the hub (owner/name/path), " +
+      "or `demo` for the embedded model's lens.",
     input: LensInput,
     output: resultSchema({ lens: anObject }),
     destructive: true,
@@ -237,7 +236,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
   addTool(server, {
     name: "lab_forget",
     title: "Delete a dictionary or a lens",
-    description: "Deletes it from the library. Later jobs and requests that use it are refused.",
+    description: "Deletes it from the library. Later uses are refused.",
     input: ForgetInput,
     output: resultSchema({ forgotten: Type.String() }),
     destructive: true,

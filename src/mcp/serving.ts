@@ -90,7 +90,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     title: "Inspect the served model",
     description:
       "Runs a raw prompt (no chat template) through the loaded model: each token's activation norms at the chosen " +
-      "blocks' outputs, and next-token candidates. It is queued between other requests.",
+      "blocks' outputs, and next-token candidates.",
     input: InspectInput,
     output: resultSchema({ capture: anObject }),
     async call({ prompt, layers, max_input_tokens }, signal) {
@@ -177,7 +177,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
   addTool(server, {
     name: "serving_forget",
     title: "Delete a vector, a probe or a profile",
-    description: "Deletes it from the library. Later requests that use it are refused.",
+    description: "Deletes it from the library. Later uses are refused.",
     input: ForgetInput,
     output: resultSchema({ forgotten: Type.String() }),
     destructive: true,

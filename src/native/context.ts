@@ -2,6 +2,7 @@ import type { NativeContext } from "./binding.js";
 import { cancellable } from "./cancel.js";
 import { advance } from "./experiments/advance.js";
 import { attribution } from "./experiments/attribution.js";
+import { attributionGraph, attributionGraphBytes } from "./experiments/attribution-graph.js";
 import type { Passes } from "./experiments/experiment.js";
 import { embeddingInput, explain } from "./experiments/explain.js";
 import { features } from "./experiments/features.js";
@@ -76,6 +77,8 @@ export class Context {
   // The experiments, each described in its file in experiments/.
   readonly advance = this.#offered(advance);
   readonly attribution = this.#offered(attribution);
+  readonly attributionGraph = this.#offered(attributionGraph);
+  readonly attributionGraphBytes = this.#offered(attributionGraphBytes);
   readonly features = this.#offered(features);
   readonly forward = this.#offered(forward);
   readonly sweep = this.#offered(sweep);

@@ -26,6 +26,7 @@ export type { Edit, EditEffect, FeaturePlace, Positions, StrengthUnit } from "./
 export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js";
 export type * from "./experiments/advance.js";
 export type * from "./experiments/attribution.js";
+export type * from "./experiments/attribution-graph.js";
 export type { TopTokens } from "./experiments/experiment.js";
 export type * from "./experiments/explain.js";
 export type * from "./experiments/features.js";

@@ -5,6 +5,7 @@ import drift from "./drift/command.js";
 import explain from "./explain/command.js";
 import extract from "./extract/command.js";
 import features from "./features/command.js";
+import graph from "./graph/command.js";
 import inspect from "./inspect/command.js";
 import patchSweep from "./patch_sweep/command.js";
 import probe from "./probe/command.js";
@@ -21,4 +22,5 @@ export const commands: Record<Operation, (program: Command) => void> = {
   extract,
   drift,
   explain,
+  graph,
 };

@@ -5,6 +5,7 @@ import drift from "./drift/contract.js";
 import explain from "./explain/contract.js";
 import extract from "./extract/contract.js";
 import features from "./features/contract.js";
+import graph from "./graph/contract.js";
 import inspect from "./inspect/contract.js";
 import patchSweep from "./patch_sweep/contract.js";
 import probe from "./probe/contract.js";
@@ -15,6 +16,7 @@ export * from "./drift/contract.js";
 export * from "./explain/contract.js";
 export * from "./extract/contract.js";
 export * from "./features/contract.js";
+export * from "./graph/contract.js";
 export * from "./inspect/contract.js";
 export * from "./patch_sweep/contract.js";
 export * from "./probe/contract.js";
@@ -31,6 +33,7 @@ export const contracts = {
   drift,
   patch_sweep: patchSweep,
   explain,
+  graph,
 } satisfies Record<string, Contract>;
 
 type Contracts = typeof contracts;

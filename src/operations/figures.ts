@@ -10,6 +10,8 @@ import { extractFindings } from "./extract/figures.js";
 import extractWords from "./extract/words.js";
 import { featuresFindings } from "./features/figures.js";
 import featuresWords from "./features/words.js";
+import { graphFindings } from "./graph/figures.js";
+import graphWords from "./graph/words.js";
 import { inspectFindings } from "./inspect/figures.js";
 import inspectWords from "./inspect/words.js";
 import { patchSweepFindings } from "./patch_sweep/figures.js";
@@ -33,6 +35,7 @@ const figures: { [O in Operation]: Figures<O> } = {
   drift: { findings: driftFindings, words: driftWords },
   patch_sweep: { findings: patchSweepFindings, words: patchSweepWords },
   explain: { findings: explainFindings, words: explainWords },
+  graph: { findings: graphFindings, words: graphWords },
 };
 
 /** The findings and figures of a result. */

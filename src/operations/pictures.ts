@@ -4,6 +4,7 @@ import drift from "./drift/picture.js";
 import explain from "./explain/picture.js";
 import extract from "./extract/picture.js";
 import features from "./features/picture.js";
+import graph from "./graph/picture.js";
 import inspect from "./inspect/picture.js";
 import patchSweep from "./patch_sweep/picture.js";
 import type { Picture } from "./picture.js";
@@ -21,4 +22,5 @@ export const pictures: { [O in Operation]: Picture<O> } = {
   drift,
   patch_sweep: patchSweep,
   explain,
+  graph,
 };

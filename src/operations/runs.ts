@@ -4,6 +4,7 @@ import drift from "./drift/run.js";
 import explain from "./explain/run.js";
 import extract from "./extract/run.js";
 import features from "./features/run.js";
+import graph from "./graph/run.js";
 import inspect from "./inspect/run.js";
 import patchSweep from "./patch_sweep/run.js";
 import probe from "./probe/run.js";
@@ -21,6 +22,7 @@ const runs: { [O in Operation]: Run<O> } = {
   drift,
   patch_sweep: patchSweep,
   explain,
+  graph,
 };
 
 /** How the operation of a configuration is carried out. */

@@ -25,6 +25,8 @@ const titles: Record<Operation, (config: Config) => string> = {
     `${quoted(first(texts))} through ${String(dictionary ?? "a dictionary")}`,
   extract: ({ layers }) => `activations of a data set${at(layers)}`,
   drift: ({ model, other }) => `${baseName(model)} and ${baseName(other)}`,
+  graph: ({ prompt, target_token }) =>
+    `graph of ${target_token === undefined ? "" : `${quoted(target_token)} after `}${quoted(prompt)}`,
   explain: ({ prompt, texts }) => `describe ${quoted(prompt ?? first(texts))}`,
 };
 

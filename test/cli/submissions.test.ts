@@ -381,6 +381,20 @@ test("extract takes a file by absolute path, or examples; folders are not fetche
   );
 });
 
+test("graph: tokens, numbers and switches", async () => {
+  assert.equal(await submitted("graph p"), { operation: "graph", model: "demo", prompt: "p" });
+  assert.equal(
+    await submitted(
+      "graph p --target=a --foil=b --position=-2 --nodes 9 --first-token --node-threshold 0.5 --edge-threshold 1 --measured 0 --seed 3",
+    ),
+    {
+      ...{ operation: "graph", model: "demo", prompt: "p", target_token: "a", foil_token: "b", position: -2 },
+      ...{ nodes: 9, first_token: true, node_threshold: 0.5, edge_threshold: 1, measured: 0, seed: 3 },
+    },
+  );
+  assert.match(await refused("graph p --nodes 7501"), "It must be a whole number between 1 and 7500.");
+});
+
 test("drift and explain: a second model that is a local file gets its full path", async () => {
   const here = file("other.gguf", "");
   const drift = { operation: "drift", model: "demo", examples: eight };

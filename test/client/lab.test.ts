@@ -100,6 +100,7 @@ test("lenses as well; each job can be read, and its arrays by type", async () =>
   await lab.drift("demo", "other", [{ text: "a" }]);
   await lab.extract("demo", { data: "/a.txt" });
   await lab.explain("demo", "a", { layer: 3, template: "What is X?", marker: "X", length: 5 });
+  await lab.graph("demo", "a", { nodes: 7 });
   await service.close();
   assert.equal(
     service.seen.map(({ method, path, body }) => [method, path, body === "" ? null : JSON.parse(body)]),
@@ -130,6 +131,7 @@ test("lenses as well; each job can be read, and its arrays by type", async () =>
           ...{ template: "What is X?", marker: "X", length: 5 },
         },
       ],
+      ["POST", "/lab/v1/jobs", { operation: "graph", model: "demo", prompt: "a", nodes: 7 }],
     ],
   );
 });

@@ -104,6 +104,21 @@ const patchSweep = fc.record({
   controls: optional(fc.boolean()),
 });
 
+const graph = fc.record({
+  operation: fc.constant("graph"),
+  ...{ model: common.model, revision: common.revision, seed: common.seed },
+  ...{
+    prompt: text,
+    position: optional(fc.integer({ min: -4095, max: 4095 })),
+    target_token: optional(text),
+  },
+  ...{
+    nodes: optional(fc.integer({ min: 1, max: 7500 })),
+    measured: optional(fc.integer({ min: 0, max: 500 })),
+  },
+  ...{ first_token: optional(fc.boolean()), node_threshold: optional(fc.constantFrom(0, 0.8, 1)) },
+});
+
 const explain = fc.record({
   operation: fc.constant("explain"),
   ...commonOfPatches,
@@ -121,7 +136,7 @@ const explain = fc.record({
 
 /** Bodies that the contract accepts. */
 export const validSubmission: fc.Arbitrary<Record<string, unknown>> = fc
-  .oneof(inspect, compare, patch, steer, along, probe, sae, patchSweep, explain)
+  .oneof(inspect, compare, patch, steer, along, probe, sae, patchSweep, explain, graph)
   .map((body) => JSON.parse(JSON.stringify(withoutAbsent(body))));
 
 const odd: fc.Arbitrary<unknown> = fc.oneof(

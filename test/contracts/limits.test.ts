@@ -74,6 +74,7 @@ test("the Lab's and the serving model's limits", () => {
     explain_tokens: 512,
     explain_temperature: 2,
     explain_length: 10_000_000,
+    ...{ graph_nodes_min: 1, graph_nodes: 7500, graph_measured: 500, graph_targets: 10, graph_edges: 4000 },
     attention_heads: 256,
     attention_bytes: 2 ** 28,
     swap_places: 256,
@@ -112,6 +113,8 @@ test("the Lab's and the serving model's limits", () => {
     explain_samples: 1,
     explain_temperature: 0,
     explain_controls: true,
+    ...{ graph_position: -1, graph_first_token: false, graph_nodes: 500, graph_measured: 50 },
+    ...{ graph_node_threshold: 0.8, graph_edge_threshold: 0.98 },
     capture_input_tokens: 128,
   });
   assert.equal(topCounts, { predictions: 3, next_tokens: 5, features: 16 });

@@ -87,15 +87,15 @@ test("each fault is one sentence with the limit and the actual value", () => {
     ["x", "The body must be a JSON object."],
     [
       {},
-      "operation: is required; one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain.",
+      "operation: is required; one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain, graph.",
     ],
     [
       { operation: "train" },
-      'operation: must be one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain, got "train".',
+      'operation: must be one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain, graph, got "train".',
     ],
     [
       { operation: {} },
-      "operation: must be one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain, got an object.",
+      "operation: must be one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain, graph, got an object.",
     ],
     [{ operation: "inspect", model: "m" }, "prompt: or tokens is required."],
     [{ ...base, tokens: [1] }, "tokens: cannot be combined with prompt: give one of the two."],

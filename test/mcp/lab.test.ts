@@ -102,6 +102,7 @@ for (const kind of clients) {
       "drift",
       "patch_sweep",
       "explain",
+      "graph",
     ]);
     const prompt = "The capital of France is";
     const submission = { operation: "inspect", model: "demo", prompt, layers: [0, 7] };

@@ -12,7 +12,9 @@ import {
   headCount,
   hidden,
   LinearModel,
+  logitReading,
   neuronCount,
+  type Reading,
   type Rows,
   vocabulary,
   writeArchitecture,
@@ -21,16 +23,6 @@ import {
 const folder = scratch();
 const tokens = someTokens(7, vocabulary);
 const [position, token, minus] = [6, 11, 200];
-
-/** A function of the stream before a block, or of the last one's output. */
-interface Reading {
-  /** Blocks below it; with `mid`, also the first half of this block. */
-  before: number;
-  mid?: boolean;
-  position: number;
-  direction: Float64Array;
-  constant: number;
-}
 
 const sum = (values: ArrayLike<number>) => Array.from(values).reduce((all, value) => all + value, 0);
 
@@ -41,32 +33,6 @@ async function opened<T>(path: string, use: (context: Context, model: Model) => 
   } finally {
     await model.close();
   }
-}
-
-/** The logit of a token, less another's or the mean of all, as the final norm and the head compute it. */
-function logitReading(name: string, linear: LinearModel, other: number | undefined): Reading {
-  const separate = name === "phi2";
-  const head = separate
-    ? randomMatrix("output.weight", hidden * vocabulary)
-    : randomMatrix("token_embd.weight", hidden * vocabulary, 2);
-  const bias = separate ? randomMatrix("output.bias", vocabulary) : new Float32Array(vocabulary);
-  const row = (id: number) => Float64Array.from(head.subarray(id * hidden, (id + 1) * hidden));
-  const all = Array.from({ length: vocabulary }, (_, id) => id);
-  const mean = Float64Array.from(
-    { length: hidden },
-    (_, k) => sum(all.map((id) => row(id)[k]!)) / vocabulary,
-  );
-  const less = other === undefined ? mean : row(other);
-  const difference = row(token).map((value, k) => value - less[k]!);
-  const at = linear.last[position]!;
-  const zero = new Float64Array(hidden);
-  const unit = (k: number) => zero.map((_, i) => (i === k ? 1 : 0));
-  const direction = zero.map((_, k) => dot(difference, linear.norm(unit(k), at, "output_norm", false)));
-  const constant =
-    dot(difference, linear.norm(zero, at, "output_norm", true)) +
-    bias[token]! -
-    (other === undefined ? sum(bias) / vocabulary : bias[other]!);
-  return { before: blocks, position, direction, constant };
 }
 
 /** What each part adds to a reading. */
@@ -155,8 +121,8 @@ for (const [name, architecture] of Object.entries(architectures)) {
       const linear = await LinearModel.of(name, context, tokens);
       const direction = Float64Array.from(randomMatrix("a direction", hidden));
       const readings: Reading[] = [
-        logitReading(name, linear, minus),
-        logitReading(name, linear, undefined),
+        logitReading(name, linear, { position, token, minus }),
+        logitReading(name, linear, { position, token }),
         { before: 1, position: 4, direction, constant: 0 },
         { before: 2, position: 5, direction, constant: 2.5 },
         ...(architecture.parallel ? [] : [{ before: 1, mid: true, position: 3, direction, constant: 0 }]),
@@ -196,7 +162,7 @@ for (const [name, architecture] of Object.entries(architectures)) {
       const direction = Float64Array.from(randomMatrix("a direction", hidden));
       const point = architecture.parallel ? ("block_in" as const) : ("mid" as const);
       const readings: Reading[] = [
-        logitReading(name, linear, minus),
+        logitReading(name, linear, { position, token, minus }),
         { before: 2, mid: point === "mid", position: 5, direction, constant: 0 },
       ];
       const targets = [
@@ -246,7 +212,7 @@ test("a gain is what another text's output adds in the linear model", async () =
       await LinearModel.of("gemma3", context, tokens),
       await LinearModel.of("gemma3", context, other),
     ];
-    const reading = logitReading("gemma3", linear, minus);
+    const reading = logitReading("gemma3", linear, { position, token, minus });
     const read = (change: Rows, from: number) =>
       dot(reading.direction, linear.up(change, from, blocks, true)[position]!);
     const difference = (a: Float64Array, b: Float64Array) => a.map((value, k) => value - b[k]!);

@@ -17,8 +17,8 @@ const shared = {
 /** Further files of an experiment, which no other one may use. */
 const parts: Readonly<Record<string, string>> = { forward_results: "forward" };
 const ownerOf = (name: string) => parts[name] ?? name;
-/** A pass reads these two along with block outputs. */
-const readers = ["attention", "routing"];
+/** A pass reads the first two along with block outputs; the last one reads everything that is linear in it. */
+const readers = ["attention", "routing", "frozen_pass"];
 
 /** Each file's name without its extension, and the names that it includes or imports from `pattern`. */
 function uses(folder: string, pattern: RegExp): [name: string, used: string[]][] {
@@ -40,7 +40,9 @@ test("experiments use shared code, and no other experiment", () => {
     for (const [name, used] of files) {
       const allowed: string[] = [
         ...shared[folder],
-        ...(["advance", "attribution", "forward"].includes(ownerOf(name)) ? readers : []),
+        ...(["advance", "attribution", "attribution_graph", "forward", "frozen_pass"].includes(ownerOf(name))
+          ? readers
+          : []),
       ];
       assert.equal(
         used.filter((one) => ownerOf(one) !== ownerOf(name) && !allowed.includes(one)),

@@ -253,8 +253,8 @@ export class LinearModel {
     return this.norm(added, at, `${name}.post_attention_norm`, withBias);
   }
 
-  /** A change of a block's input, as a change of the stream after its attention. */
-  through(block: number, change: Rows, withBias = false): Rows {
+  /** A change of a block's input, as a change of its heads' outputs. */
+  mixed(block: number, change: Rows, withBias = false): Rows {
     const { fused, valueBias, valueHeads } = this.architecture;
     const name = `blk.${block}`;
     const count = valueHeads * width;
@@ -268,7 +268,7 @@ export class LinearModel {
       const added = bias(`${name}.attn_${kind}.bias`, from, count, all);
       return value.map((one, k) => one + added[k]!);
     });
-    return change.map((row, reader) => {
+    return change.map((_, reader) => {
       const mixed = new Float64Array(hidden);
       for (let k = 0; k < hidden; k++) {
         const head = Math.floor(k / width);
@@ -278,6 +278,23 @@ export class LinearModel {
             this.weights[block]![(head * this.tokens + reader) * this.tokens + token]! *
             values[token]![place]!;
       }
+      return mixed;
+    });
+  }
+
+  /**
+   * A change of a block's input, as a change of the stream after its attention.
+   * @param passes whether a head passes changes on at a token
+   */
+  through(
+    block: number,
+    change: Rows,
+    withBias = false,
+    passes: (head: number, token: number) => boolean = () => true,
+  ): Rows {
+    const outputs = this.mixed(block, change, withBias);
+    return change.map((row, reader) => {
+      const mixed = outputs[reader]!.map((value, k) => (passes(Math.floor(k / width), reader) ? value : 0));
       const added = this.write(block, reader, mixed, withBias);
       return row.map((value, k) => value + added[k]!);
     });
@@ -346,6 +363,24 @@ export class LinearModel {
     return this.norm(added, at, `${name}.post_ffw_norm`, withBias);
   }
 
+  /** What a change of an MLP's input makes of its neurons at a token. */
+  change(block: number, token: number, row: Float64Array): Float64Array {
+    const { ofGate, ofUp } = this.neurons(block, token);
+    const { gate, up } = this.branches(block, token, row, false);
+    return gate.map((value, k) => value * ofGate[k]! + up[k]! * ofUp[k]!);
+  }
+
+  /** How what the MLP adds at a token changes without a neuron, norms computed again. */
+  loss(block: number, token: number, neuron: number): Float64Array {
+    const { values } = this.neurons(block, token);
+    const without = values.map((value, k) => (k === neuron ? 0 : value));
+    const [added, all] = [without, values].map((row) => {
+      const sum = product(`blk.${block}.ffn_down.weight`, row, hidden);
+      return this.architecture.postNorm ? this.norm(sum, sum, `blk.${block}.post_ffw_norm`, false) : sum;
+    }) as [Float64Array, Float64Array];
+    return added.map((value, k) => value - all[k]!);
+  }
+
   /** A change of what attention adds in a block, as a change of the block's output. */
   after(block: number, change: Rows, mlps: boolean): Rows {
     if (!mlps || this.architecture.parallel) return change;
@@ -367,6 +402,48 @@ export class LinearModel {
     const row = this.heads[block]![token]!;
     return row.map((value, k) => (Math.floor(k / width) === head ? value : 0));
   }
+}
+
+const sum = (values: ArrayLike<number>) => Array.from(values).reduce((all, value) => all + value, 0);
+
+/** A function of the stream before a block, or of the last one's output. */
+export interface Reading {
+  /** Blocks below it; with `mid`, also the first half of this block. */
+  before: number;
+  mid?: boolean;
+  position: number;
+  direction: Float64Array;
+  constant: number;
+}
+
+/** The logit of a token, less another's or the mean of all, as the final norm and the head compute it. */
+export function logitReading(
+  name: string,
+  linear: LinearModel,
+  { position, token, minus: other }: { position: number; token: number; minus?: number },
+): Reading {
+  const separate = name === "phi2";
+  const head = separate
+    ? randomMatrix("output.weight", hidden * vocabulary)
+    : randomMatrix("token_embd.weight", hidden * vocabulary, 2);
+  const bias = separate ? randomMatrix("output.bias", vocabulary) : new Float32Array(vocabulary);
+  const row = (id: number) => Float64Array.from(head.subarray(id * hidden, (id + 1) * hidden));
+  const all = Array.from({ length: vocabulary }, (_, id) => id);
+  const mean = Float64Array.from(
+    { length: hidden },
+    (_, k) => sum(all.map((id) => row(id)[k]!)) / vocabulary,
+  );
+  const less = other === undefined ? mean : row(other);
+  const difference = row(token).map((value, k) => value - less[k]!);
+  const at = linear.last[position]!;
+  const zero = new Float64Array(hidden);
+  const unit = (k: number) => zero.map((_, i) => (i === k ? 1 : 0));
+  const direction = zero.map((_, k) => dot(difference, linear.norm(unit(k), at, "output_norm", false)));
+  const constant =
+    dot(difference, linear.norm(zero, at, "output_norm", true)) +
+    bias[token]! -
+    (other === undefined ? sum(bias) / vocabulary : bias[other]!);
+  return { before: blocks, position, direction, constant };
 }
 
 export { heads as headCount, inner as neuronCount };

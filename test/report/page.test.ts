@@ -387,7 +387,7 @@ test("a report is made from a job, a result, --json output, or the demo", async 
 test("degenerate results: no prompts, one token, one strength, no lens", async () => {
   const inspect = inspectJob(["x"]);
   const { result } = inspect;
-  if (!("token_ids" in result)) throw new Error("inspect");
+  if (!("next_tokens" in result)) throw new Error("inspect");
   for (const layer of result.layers) {
     delete layer.predictions;
     layer.note = "This architecture has no usable head.";

@@ -140,6 +140,14 @@ test("each operation has its own sentence, with the chosen settings", () => {
       "explain: block outputs of layer 3 at tokens 1, 2, unscaled, each replacing a token embedding in a prompt of the same model (greedy).",
     ],
     [
+      "graph",
+      {
+        ...{ prompt: "a", position: -1, nodes: 9, node_threshold: 0.8, edge_threshold: 0.98 },
+        ...{ measured: 0, seed: 0 },
+      },
+      "graph: attribution graph (RelP) of the logits of the most probable tokens at token -1, up to 9 neurons and heads, pruned to 0.8 of the influence of nodes and 0.98 of that of edges.",
+    ],
+    [
       "explain",
       { ...explain, verbaliser: "/x/v.gguf", temperature: 0.5, seed: 2, length: 3, controls: true },
       "explain: block outputs of layer 3 at tokens 1, 2, scaled to norm 3, each replacing a token embedding in a prompt of v.gguf (temperature 0.5, seed 2); controls: shuffled activations, and no activation.",

@@ -30,6 +30,7 @@ test("every kind begins with its id, state, duration, and model", () => {
     ["features", { prompt: "a", dictionary: "d" }],
     ["patch_sweep", { clean: "a", corrupted: "b" }],
     ["explain", { prompt: "a", layer: 1 }],
+    ["graph", { prompt: "a" }],
     ["drift", { other: "o", examples: [], layers: [] }],
   ] as const) {
     const times = { status: "failed", started: 100, ended: 102.5, error: "no \u001b room" };
@@ -50,6 +51,11 @@ test("inspect and patch: the read layers, and the source and target of the patch
     "Read: 2 texts, through the dictionary d",
   ]);
   assert.equal(last("explain", { prompt: "p q", layer: 4 }), ["Explained: p q (layer 4)"]);
+  assert.equal(last("graph", { prompt: "p\nq" }), ["Graph of: p q"]);
+  assert.equal(last("graph", { prompt: "p", target_token: " a", foil_token: "b" }), [
+    "Graph of: p",
+    "Token: ·a minus b",
+  ]);
   assert.equal(last("inspect", { prompt: "p", layers: [1, 2] }), ["Inspected: p (layers 1, 2)"]);
   const sides = { clean: "new", corrupted: "old" };
   assert.equal(last("patch_sweep", { ...sides, direction: "denoise" }), [

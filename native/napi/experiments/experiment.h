@@ -13,8 +13,8 @@ using Experiment = Napi::Value(const std::shared_ptr<Passes>& passes, const Call
 
 /// Each is defined in its own file in this folder and is a row of define_context().
 namespace experiments {
-Experiment advance, attribution, embedding_input, explain, features, forward, lens_logits, logit_direction,
-    patch_sweep, read_lens, sweep;
+Experiment advance, attribution, attribution_graph, embedding_input, explain, features, forward, lens_logits,
+    logit_direction, patch_sweep, read_lens, sweep;
 }
 
 /// Runs found = compute(passes, request, cancel, progress) and resolves with write(env, found).

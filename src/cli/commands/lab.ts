@@ -19,7 +19,7 @@ export function registerLab(program: Command): void {
   program
     .command("lab")
     .description(
-      "Run the Lab service for experiments: inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain.",
+      "Run the Lab service for experiments: inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain, graph.",
     )
     .option("--port <number>", "port on 127.0.0.1; 0 picks a free port", integerBetween(0, 65535), ports.lab)
     .option("--home <directory>", "folder for jobs (default: $TAPLINE_HOME or ~/.tapline)")

@@ -34,7 +34,7 @@ class TestLab(unittest.TestCase):
     def test_health_and_schema(self) -> None:
         health = self.lab.health()
         self.assertEqual(health["status"], "ok")
-        self.assertEqual(health["operations"], ["inspect", "compare", "probe", "sae", "features", "extract", "drift", "patch_sweep", "explain"])
+        self.assertEqual(health["operations"], ["inspect", "compare", "probe", "sae", "features", "extract", "drift", "patch_sweep", "explain", "graph"])
         self.assertEqual(health["limits"]["layers"], 8)
         schema = self.lab.schema()
         self.assertTrue(schema["openapi"].startswith("3."))

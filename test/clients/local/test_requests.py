@@ -177,6 +177,7 @@ class TestLab(unittest.TestCase):
             (lambda lab: lab.patch_sweep("demo", "a", "b", foil_token="x"), JOB, submitted("patch_sweep", clean="a", corrupted="b", foil_token="x")),
             (lambda lab: lab.patch_sweep("demo", pairs=[]), JOB, submitted("patch_sweep", pairs=[])),
             (lambda lab: lab.explain("demo", "p", 3, "What is X?", "X", length=2), JOB, submitted("explain", prompt="p", layer=3, **paper, length=2)),
+            (lambda lab: lab.graph("demo", "p", nodes=7), JOB, submitted("graph", prompt="p", nodes=7)),
             (lambda lab: lab.job(ID), JOB, ("GET", one, None, 5)),
             (lambda lab: lab.cancel(ID), JOB, ("POST", f"{one}/cancel", {}, 5)),
             (lambda lab: lab.job("a/b"), JOB, ("GET", f"{jobs}/a%2Fb", None, 5)),

@@ -156,6 +156,7 @@ class TestContract(unittest.TestCase):
             Lab.drift: ["model", "other", "examples", "**settings"],
             Lab.patch_sweep: ["model", ("clean", None), ("corrupted", None), "**settings"],
             Lab.explain: ["model", "prompt", "layer", "template", "marker", "**settings"],
+            Lab.graph: ["model", "prompt", "**settings"],
             Lab.dictionaries: [],
             Lab.dictionary: ["name"],
             Lab.add_dictionary: [

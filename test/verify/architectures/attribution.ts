@@ -1,3 +1,4 @@
+import type { LogitTarget } from "../../../src/native/index.js";
 import { relativeDistance } from "./arithmetic.js";
 import type { Subject } from "./check-model.js";
 import { settings } from "./eval-callback.js";
@@ -5,7 +6,7 @@ import { type Check, tolerances } from "./report.js";
 
 /**
  * The parts of two logits and of a function of a block's input add up to their values, and each block's attention is what
- * its linear path computes, and each dense MLP what its neurons add; or a sentence says why there is no such path. A difference of two logits is the pass's own.
+ * its linear path computes, and each dense MLP what its neurons add; every node of a graph of neurons and heads is the sum of its edges; or a sentence says why there is no such path. A difference of two logits is the pass's own.
  */
 export async function attribution(
   { model, tokens, plain }: Subject,
@@ -35,7 +36,19 @@ export async function attribution(
     });
     const ffn = Math.max(...mlps.ffnApart);
     if (!(ffn <= tolerances.dense)) problems.push(`an MLP is ${ffn} from its linear path`);
-    const residual = Math.max(...[...found.targets, ...mlps.targets].map((target) => target.residual));
+    // Where MLPs have a path, a graph of neurons and heads closes at every node, too.
+    const graph =
+      mlps.targets.length === 0
+        ? { edges: { residuals: new Float64Array(1) } }
+        : await context.attributionGraph({
+            tokens,
+            targets: targets.slice(0, 2) as LogitTarget[],
+            nodes: 40,
+          });
+    const residual = Math.max(
+      ...[...found.targets, ...mlps.targets].map((target) => target.residual),
+      ...graph.edges.residuals,
+    );
     if (withoutPath.has(architecture)) problems.push("has a path that is listed as missing");
     if (!(apart <= tolerances.linear)) problems.push(`attention is ${apart} from its linear path`);
     if (!(residual <= tolerances.closes)) problems.push(`a sum is off by ${residual}`);

@@ -6,6 +6,7 @@ import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { Area } from "./fields.js";
 import { Button, Problem, useTrying } from "./form.js";
+import { GraphView } from "./graph-view.js";
 import { JobHeading, JobList } from "./job-list.js";
 import { JobResult } from "./job-result.js";
 
@@ -44,11 +45,14 @@ export function JobsView({ id }: { id: string | undefined }) {
 }
 
 function OneJob({ id, beside }: { id: string; beside: boolean }) {
+  const of = ` of ${id.slice(0, 8)}`;
   return (
     <section class="one-job" aria-label={`Job ${id.slice(0, 8)}`}>
       <JobHeading key={id} id={id} />
       <Repeat key={`repeat ${id}`} id={id} />
-      <JobResult id={id} {...(beside && { of: ` of ${id.slice(0, 8)}` })} />
+      <JobResult id={id} operation="graph" {...(beside && { of })}>
+        {({ job }) => <GraphView result={job.result} {...(beside && { of })} />}
+      </JobResult>
     </section>
   );
 }

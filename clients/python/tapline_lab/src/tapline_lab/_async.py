@@ -19,6 +19,7 @@ from .types import (
     ExplainResult,
     ExtractResult,
     FeaturesResult,
+    GraphResult,
     Health,
     InspectResult,
     JobSummary,
@@ -89,6 +90,10 @@ class AsyncLab(AsyncSubmitting):
         return await asyncio.to_thread(
             lambda: self._lab.explain(model, prompt, layer, template, marker, **settings)
         )
+
+    async def graph(self, model: Model, prompt: str, **settings: Any) -> Job[GraphResult]:
+        """An attribution graph of neurons and attention heads."""
+        return await asyncio.to_thread(self._lab.graph, model, prompt, **settings)
 
     async def extract(
         self,

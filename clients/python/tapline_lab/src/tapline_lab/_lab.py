@@ -22,6 +22,7 @@ from .types import (
     ExplainResult,
     ExtractResult,
     FeaturesResult,
+    GraphResult,
     Health,
     InspectResult,
     JobSummary,
@@ -167,6 +168,15 @@ class Lab(Submitting):
         and ]] in both texts), direction (denoise or noise), controls.
         """
         return self.submit("patch_sweep", model, clean=clean, corrupted=corrupted, **settings)
+
+    def graph(self, model: Model, prompt: str, **settings: Any) -> Job[GraphResult]:
+        """An attribution graph: which neurons and attention heads the next tokens' logits come from, and how they affect
+        each other, with attention weights, norms and gates frozen.
+
+        Settings: position (token index; default: -1), target_token, foil_token, nodes (at most), first_token,
+        node_threshold, edge_threshold, measured (nodes to remove for real), seed.
+        """
+        return self.submit("graph", model, prompt=prompt, **settings)
 
     def explain(
         self, model: Model, prompt: str, layer: int, template: str, marker: str, **settings: Any

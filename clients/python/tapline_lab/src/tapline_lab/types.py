@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ._job import Job
 
 Operation = Literal[
-    "inspect", "compare", "probe", "sae", "features", "extract", "drift", "patch_sweep", "explain"
+    "inspect", "compare", "probe", "sae", "features", "extract", "drift", "patch_sweep", "explain", "graph"
 ]
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "interrupted"]
 Split = Literal["train", "test"]
@@ -1550,6 +1550,205 @@ class ExplainResult(_ExplainResultRequired, total=False):
     """Control: descriptions without an activation; the marker keeps its own embedding."""
 
 
+class _GraphSubmissionRequired(TypedDict):
+    operation: Literal["graph"]
+    model: str
+    """A .gguf file, a directory with one model, a hub id, or `demo`, the embedded model."""
+    prompt: str
+    """Raw text; no chat template is applied."""
+
+
+class GraphSubmission(_GraphSubmissionRequired, total=False):
+    """An attribution graph of neurons and attention heads (RelP): what each adds to the next tokens' logits
+    and to each other, with attention weights, norms and gates frozen."""
+
+    revision: str
+    """Pins a hub revision."""
+    max_input_tokens: int
+    """Maximum input tokens per text. A longer text fails the job; nothing is truncated."""
+    seed: int
+    """Experiment seed."""
+    position: int
+    """Token index after which the logits are explained; negative indices count from the end, and -1 is the
+    last token. Later tokens are not computed."""
+    target_token: str
+    """Text that encodes to exactly one token, without special tokens. Default: the most probable tokens,
+    until they have 0.95 of the probability, at most 10."""
+    foil_token: str
+    """With `target_token`: a token whose logit is subtracted. Default: the mean of all logits is
+    subtracted."""
+    nodes: int
+    """The most neurons and attention heads, each at one token, before pruning."""
+    first_token: bool
+    """Also allow nodes at the first token. By default its neurons are summed up as rest: most models use the
+    first token as an attention sink, with very large activations that are much the same in every text."""
+    node_threshold: float
+    """Pruning keeps the nodes that have this share of the influence on the logits."""
+    edge_threshold: float
+    """Of the edges between them, pruning keeps those that have this share of the influence."""
+    measured: int
+    """The number of neurons and heads, the strongest for the first target, that are also removed one at a
+    time in the unfrozen model."""
+
+
+class GraphTargetPartsDirect(TypedDict):
+    embeddings: float
+    """Directly from token embeddings, through the residual stream and frozen attention."""
+    neurons: float
+    heads: float
+    rest: float
+    """From neurons that are not nodes."""
+    rounding: float
+    """From the rounding of the file's products, which the linear paths lack."""
+    constant: float
+    """From biases."""
+
+
+class GraphTargetPartsThrough(TypedDict):
+    embeddings: float
+    """Directly from token embeddings, through the residual stream and frozen attention."""
+    rounding: float
+    """From the rounding of the file's products, which the linear paths lack."""
+    constant: float
+    """From biases."""
+
+
+class GraphTargetParts(TypedDict):
+    token_id: int
+    token: str
+    probability: float
+    foil_token_id: float | None
+    """None: the mean of all logits is subtracted."""
+    foil_token: str | None
+    weight: float
+    """Of its influence: its probability, or 1 for a single target."""
+    value: float
+    """The logit minus the foil's or the mean, before a soft cap, from the last block's output."""
+    measured: float
+    """The same from the pass's logits: after a soft cap, and with the rounding of the head."""
+    direct: GraphTargetPartsDirect
+    """The parts of the value that come directly from each kind of node."""
+    through: GraphTargetPartsThrough
+    """The parts of the value through all paths, including neurons: only where they start."""
+
+
+class GraphNode(TypedDict):
+    kind: Literal["embedding", "neuron", "head", "rest", "rounding", "target"]
+    """neuron: after the gate; head: an attention head's output at the token that reads; rest: the neurons of
+    a block at a token that are not nodes; rounding: what the pass computed there and the linear paths do
+    not."""
+    layer: float | None
+    """None for embeddings and targets."""
+    position: int
+    """Zero-based token index."""
+    index: float | None
+    """Of the neuron, head or target; otherwise None."""
+    value: float | None
+    """A neuron's activation; a head's output in the direction in which it affects the targets; a target's
+    value; otherwise None."""
+    influence: float
+    """Share of the influence on the logits, directly and through other nodes."""
+
+
+class GraphEdge(TypedDict):
+    source: int
+    """Index in `nodes`."""
+    target: int
+    """Index in `nodes`."""
+    value: float
+    """What the source adds to the target's value."""
+    influence: float
+    """Share of the influence of all edges after pruning."""
+
+
+class GraphResultSize(TypedDict):
+    found: int
+    """Neurons and heads before pruning."""
+    kept: int
+    """Neurons and heads after it."""
+    edges: int
+    """Edges after pruning, including those not listed."""
+
+
+class GraphResultScores(TypedDict):
+    replacement: float
+    """Share of the influence that starts at token embeddings; the remainder starts at neurons that are not
+    nodes, or at rounding."""
+    completeness: float
+    """Share of the edges of influential nodes, weighted by influence, that do not come from neurons that are
+    not nodes or from rounding."""
+    rounding: float
+    """Share of the influence that starts at rounding."""
+
+
+class GraphResultClosing(TypedDict):
+    worst: float
+    """The greatest difference of a node's value from the sum of its edges and its constant, over the L2 norm
+    of these."""
+    bound: float
+    """Above this the job fails."""
+    attention: float
+    """The greatest difference of a block's attention from its linear path, relative L2."""
+    mlp: float
+    """The same of the MLPs."""
+
+
+class MeasuredNode(TypedDict):
+    kind: Literal["neuron", "head"]
+    layer: int
+    position: int
+    index: int
+    estimate: float
+    """What comes through it with everything frozen."""
+    effect: float
+    """What the first target loses when it is removed and nothing is frozen."""
+
+
+class GraphResultMeasuredInterval(TypedDict):
+    low: float
+    high: float
+
+
+class GraphResultMeasured(TypedDict):
+    nodes: list[MeasuredNode]
+    """The strongest first."""
+    baseline: float
+    """The first target without removals."""
+    correlation: float | None
+    """Pearson's, of estimates and effects; None for fewer than three nodes."""
+    interval: GraphResultMeasuredInterval | None
+    """95 % bootstrap interval over these nodes."""
+
+
+class GraphResult(TypedDict):
+    tokens: list[str]
+    """Of the prompt, up to `position`."""
+    token_ids: list[int]
+    position: int
+    blocks: int
+    """Number of the model's blocks."""
+    targets: list[GraphTargetParts]
+    """The most probable first."""
+    nodes: list[GraphNode]
+    """After pruning, upwards; then the targets."""
+    edges: list[GraphEdge]
+    """The most influential edges after pruning, at most 4000, strongest first. graph.npz has all."""
+    size: GraphResultSize
+    """Of the graph."""
+    scores: GraphResultScores
+    """Of the graph before pruning."""
+    closing: GraphResultClosing
+    """How exactly the sums hold."""
+    measured: GraphResultMeasured | None
+    """None if nothing was measured."""
+    memory_bytes: int
+    """Estimate of the memory needed in addition to the model."""
+    note: str
+    artifacts: list[str]
+    """Names for `GET .../artifacts/{name}`."""
+    provenance: Provenance
+
+
 class CapabilitiesForward(TypedDict):
     sequences: Literal[64]
     sequence_tokens: int
@@ -1640,6 +1839,10 @@ class Submitting:
     ) -> Job[ExplainResult]: ...
     @overload
     def submit(
+        self, operation: Literal["graph"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[GraphResult]: ...
+    @overload
+    def submit(
         self, operation: str, model: str | os.PathLike[str], **settings: Any
     ) -> Job[Any]: ...
     def submit(
@@ -1699,6 +1902,10 @@ class AsyncSubmitting:
     async def submit(
         self, operation: Literal["explain"], model: str | os.PathLike[str], **settings: Any
     ) -> Job[ExplainResult]: ...
+    @overload
+    async def submit(
+        self, operation: Literal["graph"], model: str | os.PathLike[str], **settings: Any
+    ) -> Job[GraphResult]: ...
     @overload
     async def submit(
         self, operation: str, model: str | os.PathLike[str], **settings: Any

@@ -1,0 +1,77 @@
+import type { GraphResult } from "../contracts/index.js";
+import type { Finding } from "./finding.js";
+import { nodeName, strongestNodes } from "./graph.js";
+import { count, figureOf, percent } from "./numbers.js";
+import { visible } from "./text.js";
+
+/** How many nodes the sentence names. */
+const named = 3;
+
+type Found = Pick<GraphResult, "tokens" | "targets" | "nodes" | "size" | "scores" | "measured">;
+
+/** First what rounding makes of the logit, then where its influence comes from; and how removals compare. */
+export function graphFinding(result: Found): Finding {
+  return {
+    says: `${roundingSentence(result)} ${influenceSentence(result)}`,
+    controls: measuredSentence(result),
+  };
+}
+
+/** What the graph cannot explain of the first target because the file's products round. */
+export function roundingSentence({ targets }: Pick<Found, "targets">): string {
+  const [first] = targets;
+  if (first === undefined) return "";
+  const share = Math.abs(first.through.rounding / first.value);
+  return (
+    `Rounding accounts for ${percent(share)} of the ${targetText(first)} ` +
+    `(${figureOf(first.through.rounding)} of ${figureOf(first.value)}).`
+  );
+}
+
+/** The quantity that is explained. */
+export function targetText({ token, foil_token }: GraphResult["targets"][number]): string {
+  return foil_token === null
+    ? `logit of ${visible(token)} above the mean logit`
+    : `logit difference between ${visible(token)} and ${visible(foil_token)}`;
+}
+
+function influenceSentence(result: Found): string {
+  const { size, scores } = result;
+  const strongest = strongestNodes(result).slice(0, named);
+  if (strongest.length === 0) return "No neuron or head is left after pruning.";
+  const names = strongest.map((node) => `${nodeName(result, node)} (${percent(node.influence)})`);
+  return (
+    `${capital(listed(names))} ${strongest.length === 1 ? "has" : "have"} the most influence; ` +
+    `${count(size.kept, "neuron or head", "neurons and heads")} of ${size.found} ${size.kept === 1 ? "remains" : "remain"} after pruning. ` +
+    `${percent(scores.replacement)} of the influence starts at the prompt's embeddings.`
+  );
+}
+
+/** How far estimates with everything frozen predict real removals. */
+export function measuredSentence({ measured }: Pick<Found, "measured">): string {
+  if (measured === null)
+    return "No removal was measured, so every figure is an estimate with attention, norms and gates frozen.";
+  const { nodes, correlation, interval } = measured;
+  const removed = `Each of the ${count(nodes.length, "strongest node")} was also removed with nothing frozen`;
+  if (correlation === null || interval === null)
+    return `${removed}; there are too few to compare with the estimates.`;
+  const agreement =
+    correlation >= 0.9
+      ? "the effects are close to the estimates"
+      : correlation >= 0.6
+        ? "the effects are similar to the estimates"
+        : "the estimates do not predict the effects";
+  return (
+    `${removed}: ${agreement} (Pearson correlation ${correlation.toFixed(2)}, ` +
+    `95 % interval ${interval.low.toFixed(2)} to ${interval.high.toFixed(2)}).`
+  );
+}
+
+function listed(names: readonly string[]): string {
+  const last = names.at(-1) as string;
+  return names.length === 1 ? last : `${names.slice(0, -1).join(", ")} and ${last}`;
+}
+
+function capital(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+}

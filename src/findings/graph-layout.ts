@@ -1,0 +1,129 @@
+import type { GraphEdge, GraphNode, GraphResult } from "../contracts/index.js";
+
+/** At most these are drawn: the strongest. */
+const [mostNodes, mostEdges] = [150, 500];
+const [left, top, below, gap, right] = [64, 34, 40, 11, 16];
+
+/** A drawn node, by its index in the result. */
+export interface Dot {
+  index: number;
+  node: GraphNode;
+  x: number;
+  y: number;
+  /** Half its width. */
+  size: number;
+}
+
+/** A drawn edge. */
+export interface Line {
+  edge: GraphEdge;
+  path: string;
+  /** From 0 to 1, by influence. */
+  strength: number;
+}
+
+export interface GraphLayout {
+  width: number;
+  height: number;
+  /** Upwards. */
+  dots: Dot[];
+  /** The weakest first. */
+  lines: Line[];
+  tokens: { text: string; x: number; y: number }[];
+  blocks: { layer: number; x: number; y: number }[];
+}
+
+/** Where a graph's nodes and edges are drawn: tokens from left to right, blocks upwards, targets on top. */
+export function graphLayout(result: Pick<GraphResult, "tokens" | "blocks" | "nodes" | "edges">): GraphLayout {
+  const { tokens, blocks, nodes, edges } = result;
+  const cells = cellsOf(nodes);
+  const widths = tokens.map((_, position) => {
+    const rows = [...cells]
+      .filter(([cell]) => cell.startsWith(`${position} `))
+      .map(([, list]) => list.length);
+    return Math.max(48, (Math.max(0, ...rows) + 1) * gap);
+  });
+  const middle = (position: number) =>
+    left + widths.slice(0, position).reduce((sum, one) => sum + one, 0) + (widths[position] as number) / 2;
+  const step = Math.max(12, Math.min(30, 520 / blocks));
+  const height = top + (blocks + 1) * step + below;
+  const y = (row: number) => height - below - row * step;
+  const dots = [...cells].flatMap(([cell, list]) => {
+    const [position, row] = cell.split(" ").map(Number) as [number, number];
+    return list.map((index, i): Dot => {
+      const node = nodes[index] as GraphNode;
+      const ends = node.kind === "embedding" || node.kind === "target";
+      return {
+        ...{ index, node },
+        x: rounded(middle(position) + (i - (list.length - 1) / 2) * gap),
+        y: rounded(row < 0 ? top - 10 : y(row)),
+        size: ends ? 4 : rounded(3 + 4 * Math.sqrt(Math.min(1, node.influence * 8))),
+      };
+    });
+  });
+  dots.sort((a, b) => b.y - a.y || a.x - b.x);
+  const every = Math.max(1, Math.ceil(14 / step));
+  return {
+    width: left + widths.reduce((sum, one) => sum + one, 0) + right,
+    height: rounded(height),
+    dots,
+    lines: linesOf(edges, new Map(dots.map((dot) => [dot.index, dot]))),
+    tokens: tokens.map((text, position) => ({
+      text,
+      x: rounded(middle(position)),
+      y: rounded(height - below + 22),
+    })),
+    blocks: Array.from({ length: blocks }, (_, layer) => layer)
+      .filter((layer) => layer % every === 0)
+      .map((layer) => ({ layer, x: left - 12, y: rounded(y(layer + 1) + 4) })),
+  };
+}
+
+/** Drawn nodes by token and row, which is -1 for targets, 0 for embeddings and otherwise the block plus one. */
+function cellsOf(nodes: readonly GraphNode[]): Map<string, number[]> {
+  const ends = ({ kind }: GraphNode) => kind === "embedding" || kind === "target";
+  const strong = [...nodes.keys()]
+    .filter((at) => !ends(nodes[at] as GraphNode))
+    .sort((a, b) => (nodes[b] as GraphNode).influence - (nodes[a] as GraphNode).influence)
+    .slice(0, mostNodes);
+  const shown = new Set(strong);
+  const cells = new Map<string, number[]>();
+  for (const [index, node] of nodes.entries()) {
+    if (!ends(node) && !shown.has(index)) continue;
+    const row = node.kind === "target" ? -1 : node.layer === null ? 0 : node.layer + 1;
+    const cell = `${node.position} ${row}`;
+    cells.set(cell, [...(cells.get(cell) ?? []), index]);
+  }
+  return cells;
+}
+
+function linesOf(edges: readonly GraphEdge[], dots: ReadonlyMap<number, Dot>): Line[] {
+  const drawn = edges
+    .filter(({ source, target }) => dots.has(source) && dots.has(target))
+    .slice(0, mostEdges);
+  const most = Math.max(...drawn.map(({ influence }) => influence), Number.MIN_VALUE);
+  return drawn.reverse().map((edge) => {
+    const [from, to] = [dots.get(edge.source) as Dot, dots.get(edge.target) as Dot];
+    const half = rounded((from.y + to.y) / 2);
+    return {
+      edge,
+      path: `M${from.x} ${from.y}C${from.x} ${half} ${to.x} ${half} ${to.x} ${to.y}`,
+      strength: Math.sqrt(edge.influence / most),
+    };
+  });
+}
+
+/** The strongest edges into a node and out of it, by influence. */
+export function neighbours(
+  edges: readonly GraphEdge[],
+  index: number,
+  most: number,
+): { parents: GraphEdge[]; children: GraphEdge[] } {
+  const strongest = (all: GraphEdge[]) => all.sort((a, b) => b.influence - a.influence).slice(0, most);
+  return {
+    parents: strongest(edges.filter(({ target }) => target === index)),
+    children: strongest(edges.filter(({ source }) => source === index)),
+  };
+}
+
+const rounded = (value: number) => Number(value.toFixed(1));

@@ -1,0 +1,74 @@
+import type { GraphNode, GraphResult } from "../contracts/index.js";
+import { visible } from "./text.js";
+
+/** What names of nodes need of a result. */
+export type Named = Pick<GraphResult, "tokens" | "targets" | "nodes">;
+
+/** A node in a few characters: `emb 3`, `4.n305`, `4.h2`. */
+export function shortName({
+  kind,
+  layer,
+  position,
+  index,
+}: Pick<GraphNode, "kind" | "layer" | "position" | "index">): string {
+  switch (kind) {
+    case "embedding":
+      return `emb ${position}`;
+    case "neuron":
+      return `${layer}.n${index}`;
+    case "head":
+      return `${layer}.h${index}`;
+    case "target":
+      return `target ${index}`;
+    default:
+      return `${layer}.${kind}`;
+  }
+}
+
+/** A node in words: `neuron 305 of block 4 at “is”`. */
+export function nodeName(
+  { tokens, targets }: Pick<Named, "tokens" | "targets">,
+  { kind, layer, position, index }: Pick<GraphNode, "kind" | "layer" | "position" | "index">,
+): string {
+  const at = `at ${placeName(tokens, position)}`;
+  switch (kind) {
+    case "embedding":
+      return `the embedding ${at}`;
+    case "target":
+      return `the logit of ${visible(targets[index as number]?.token ?? "")}`;
+    case "rest":
+      return `other neurons of block ${layer} ${at}`;
+    case "rounding":
+      return `rounding in block ${layer} ${at}`;
+    default:
+      return `${kind} ${index} of block ${layer} ${at}`;
+  }
+}
+
+/** A token and its index. */
+export function placeName(tokens: readonly string[], position: number): string {
+  return `${visible(tokens[position] ?? "")} (token ${position})`;
+}
+
+/** A token in at most nine characters. */
+export function shortToken(token: string): string {
+  const text = Array.from(visible(token));
+  return text.length <= 9 ? text.join("") : `${text.slice(0, 8).join("")}…`;
+}
+
+/** Neurons and heads, the most influential first. */
+export function strongestNodes({ nodes }: Pick<Named, "nodes">): GraphNode[] {
+  return nodes
+    .filter(({ kind }) => kind === "neuron" || kind === "head")
+    .sort((a, b) => b.influence - a.influence);
+}
+
+export const partNames = {
+  embeddings: "embeddings",
+  neurons: "neurons",
+  heads: "heads",
+  rest: "other neurons",
+  rounding: "rounding",
+  constant: "biases",
+} as const;
+export type PartName = keyof typeof partNames;

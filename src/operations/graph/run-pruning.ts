@@ -1,0 +1,177 @@
+import type { AttributionGraph } from "../../native/index.js";
+
+/** The kinds of a graph's columns, in order, and where each begins. */
+export interface Layout {
+  targets: number;
+  tokens: number;
+  nodes: number;
+  layers: number;
+}
+
+/** Influence of a graph's columns on its targets, and the columns and edges that pruning keeps. */
+export interface PrunedGraph {
+  /** By column: share of the influence, before pruning. */
+  influence: Float64Array;
+  /** By column. */
+  kept: Uint8Array;
+  /** The strongest first. */
+  edges: { row: number; column: number; influence: number }[];
+  scores: { replacement: number; completeness: number; rounding: number };
+}
+
+/**
+ * Indirect influence and pruning as in circuit tracing (Ameisen et al. 2025): a row's edges, without signs, are divided by
+ * their sum, and influence flows from the targets down. Since edges only lead upwards, one pass over the rows from the top
+ * solves (I - A)^-1.
+ */
+export function pruneGraph(
+  { edges: { parts, columns } }: Pick<AttributionGraph, "edges">,
+  layout: Layout,
+  weights: readonly number[],
+  { nodeThreshold, edgeThreshold }: { nodeThreshold: number; edgeThreshold: number },
+): PrunedGraph {
+  const { targets, tokens, nodes } = layout;
+  const rows = targets + nodes;
+  const rowOf = (row: number) => parts.subarray(row * columns, (row + 1) * columns);
+  const all = new Uint8Array(columns).fill(1);
+  const flow = (kept: Uint8Array) => influenceOf(rowOf, layout, weights, kept, columns);
+  const { influence, received } = flow(all);
+  const errors = tokens + nodes;
+  const sum = (from: number, to: number) =>
+    influence.subarray(from, to).reduce((total, value) => total + value, 0);
+  const whole = influence.reduce((total, value) => total + value, 0);
+  const starting = sum(0, tokens) + sum(errors, columns);
+  const scores = {
+    replacement: sum(0, tokens) / starting,
+    completeness: completenessOf(
+      rowOf,
+      { rows, errors, columns },
+      received,
+      sum(0, tokens) + sum(errors, columns),
+    ),
+    rounding: sum(errors + layout.layers * tokens, columns) / starting,
+  };
+
+  const kept = new Uint8Array(columns);
+  const least = threshold(influence, nodeThreshold);
+  for (let column = 0; column < columns; column++) {
+    const strong = influence[column]! > 0 && influence[column]! >= least;
+    kept[column] = column < tokens || strong ? 1 : 0;
+  }
+  const pruned = flow(kept);
+  const edges: PrunedGraph["edges"] = [];
+  for (let row = 0; row < rows; row++) {
+    if (row >= targets && kept[tokens + row - targets] === 0) continue;
+    const values = rowOf(row);
+    const size = sizeOf(values, kept);
+    for (let column = 0; column < columns; column++) {
+      if (kept[column] === 0 || values[column] === 0) continue;
+      edges.push({ row, column, influence: (Math.abs(values[column]!) / size) * pruned.received[row]! });
+    }
+  }
+  edges.sort((a, b) => b.influence - a.influence);
+  const leastEdge = threshold(
+    Float64Array.from(edges, (edge) => edge.influence),
+    edgeThreshold,
+  );
+  const strong = edges.filter((edge) => edge.influence > 0 && edge.influence >= leastEdge);
+  const connected = connect(strong, kept, layout);
+  return { influence: influence.map((value) => value / whole), kept, edges: connected, scores };
+}
+
+function sizeOf(values: Float32Array, kept: Uint8Array): number {
+  let size = 0;
+  for (let column = 0; column < values.length; column++) {
+    if (kept[column] === 1) size += Math.abs(values[column]!);
+  }
+  return size;
+}
+
+/** By column, and by row what it received to pass on. */
+function influenceOf(
+  rowOf: (row: number) => Float32Array,
+  { targets, tokens, nodes }: Layout,
+  weights: readonly number[],
+  kept: Uint8Array,
+  columns: number,
+): { influence: Float64Array; received: Float64Array } {
+  const influence = new Float64Array(columns);
+  const received = new Float64Array(targets + nodes);
+  const pass = (row: number, amount: number) => {
+    received[row] = amount;
+    if (amount === 0) return;
+    const values = rowOf(row);
+    const size = sizeOf(values, kept);
+    if (size === 0) return;
+    for (let column = 0; column < columns; column++) {
+      if (kept[column] === 1) influence[column]! += (amount * Math.abs(values[column]!)) / size;
+    }
+  };
+  for (let target = 0; target < targets; target++) pass(target, weights[target]!);
+  for (let node = nodes; node-- > 0; ) pass(targets + node, influence[tokens + node]!);
+  return { influence, received };
+}
+
+/** The share of each row's edges that do not come from errors, weighted by what it received; sources have no edges. */
+function completenessOf(
+  rowOf: (row: number) => Float32Array,
+  { rows, errors, columns }: { rows: number; errors: number; columns: number },
+  received: Float64Array,
+  sources: number,
+): number {
+  let good = sources;
+  let all = sources;
+  for (let row = 0; row < rows; row++) {
+    const values = rowOf(row);
+    let size = 0;
+    let missing = 0;
+    for (let column = 0; column < columns; column++) {
+      size += Math.abs(values[column]!);
+      if (column >= errors) missing += Math.abs(values[column]!);
+    }
+    good += received[row]! * (size === 0 ? 1 : 1 - missing / size);
+    all += received[row]!;
+  }
+  return good / all;
+}
+
+/** The value of the last of the largest values that together have a share of their sum. */
+export function threshold(values: Float64Array, share: number): number {
+  const sorted = Float64Array.from(values).sort().reverse();
+  const total = sorted.reduce((sum, value) => sum + value, 0);
+  let sum = 0;
+  for (const value of sorted) {
+    sum += value;
+    if (sum >= share * total) return value;
+  }
+  return sorted.at(-1) ?? 0;
+}
+
+/** Drops nodes that nothing reads, and neurons and heads that read nothing, until none is left. Changes `kept`. */
+function connect(
+  strong: PrunedGraph["edges"],
+  kept: Uint8Array,
+  { targets, tokens, nodes }: Layout,
+): PrunedGraph["edges"] {
+  let edges = strong;
+  for (;;) {
+    const read = new Uint8Array(kept.length);
+    const reads = new Uint8Array(targets + nodes);
+    for (const { row, column } of edges) {
+      read[column] = 1;
+      reads[row] = 1;
+    }
+    let dropped = 0;
+    for (let column = tokens; column < kept.length; column++) {
+      const inner = column < tokens + nodes;
+      if (kept[column] === 0 || (read[column] === 1 && (!inner || reads[targets + column - tokens] === 1)))
+        continue;
+      kept[column] = 0;
+      dropped++;
+    }
+    if (dropped === 0) return edges;
+    edges = edges.filter(
+      ({ row, column }) => kept[column] === 1 && (row < targets || kept[tokens + row - targets] === 1),
+    );
+  }
+}

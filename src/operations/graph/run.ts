@@ -1,0 +1,323 @@
+import type { GraphConfig, GraphEdge, GraphNode, GraphResult } from "../../contracts/index.js";
+import { limits } from "../../contracts/limits.js";
+import { UserError } from "../../contracts/user-error.js";
+import { writeNpz } from "../../lab/npz.js";
+import { inContext } from "../../lab/rows/open-context.js";
+import { pieceLookup, spaceNote, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
+import { hostMemory } from "../../models/memory.js";
+import type { AttributionGraph, Context, GraphTarget } from "../../native/index.js";
+import type { Findings, OperationInput, Run } from "../run.js";
+import { measureNodes, readTarget } from "./run-measured.js";
+import { type Layout, type PrunedGraph, pruneGraph } from "./run-pruning.js";
+
+/** Share of the probability that the default targets have together. */
+const targetMass = 0.95;
+const stages = ["finding nodes", "reading nodes", "computing edges"] as const;
+
+interface Target extends GraphTarget {
+  weight: number;
+  probability: number;
+  measured: number;
+}
+
+interface Computed {
+  tokens: Int32Array;
+  targets: readonly Target[];
+  /** The most probable token. */
+  answer: number;
+  found: AttributionGraph;
+  layout: Layout;
+  pruned: PrunedGraph;
+}
+
+/**
+ * An attribution graph without transcoders: with attention weights, norms and gates fixed at one pass (RelP: Jafari et al.
+ * 2025), every logit, neuron and head is a linear function of what earlier ones wrote.
+ */
+export async function graph(input: OperationInput<GraphConfig>): Promise<Findings<GraphResult>> {
+  const { config, model, clock } = input;
+  const all = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
+  const position = indexOf(config.position, all.length);
+  // Later tokens affect nothing.
+  const tokens = all.slice(0, position + 1);
+  const size = { nCtx: tokens.length, nBatch: tokens.length, keepAttention: true };
+  const { found, targets, answer } = await inContext(input, size, async (context) => {
+    const { targets, answer } = await clock.measure("compute", () =>
+      targetsOf(input, context, tokens, position),
+    );
+    const first = config.first_token ? 0 : Math.min(1, position);
+    const request = { tokens, targets, nodes: config.nodes, tried: config.measured, first };
+    const memory = memoryText(await context.attributionGraphBytes(request));
+    const found = await clock.measure("compute", () => compute(input, context, request, memory));
+    return { found, targets, answer };
+  });
+  const [first] = targets as [Target];
+  const measured = await clock.measure("measure", () =>
+    measureNodes(input, tokens, first, found, targets.length),
+  );
+  const layout = {
+    targets: targets.length,
+    tokens: tokens.length,
+    nodes: found.nodes.layers.length,
+    layers: model.info.nLayer,
+  };
+  const pruned = pruneGraph(
+    found,
+    layout,
+    targets.map(({ weight }) => weight),
+    { nodeThreshold: config.node_threshold, edgeThreshold: config.edge_threshold },
+  );
+  await clock.measure("artifact", () => writeGraph(input, tokens, targets, found));
+  return { ...(await describe(input, { tokens, targets, answer, found, layout, pruned })), measured };
+}
+
+/** @throws UserError if the prompt has no such token */
+function indexOf(position: number, length: number): number {
+  const index = position < 0 ? length + position : position;
+  if (index >= 0 && index < length) return index;
+  throw new UserError(
+    `position: ${position} does not exist; the prompt has ${length} tokens, 0 to ${length - 1}.`,
+  );
+}
+
+async function targetsOf(
+  { config, model, signal }: OperationInput<GraphConfig>,
+  context: Context,
+  tokens: Int32Array,
+  position: number,
+): Promise<{ targets: Target[]; answer: number }> {
+  const { logits } = await context.forward({
+    sequences: [{ tokens }],
+    logits: Int32Array.of(position),
+    ...(signal && { signal }),
+  });
+  const values = logits!.data as Float32Array;
+  const most = values.reduce((greatest, logit) => Math.max(greatest, logit), Number.NEGATIVE_INFINITY);
+  const exponentials = Float64Array.from(values, (logit) => Math.exp(logit - most));
+  const total = exponentials.reduce((sum, one) => sum + one, 0);
+  const answer = values.indexOf(most);
+  const target = (token: number, weight?: number, minus?: number): Target => {
+    const probability = exponentials[token]! / total;
+    const one = { position, token, ...(minus !== undefined && { minus }) };
+    return { ...one, weight: weight ?? probability, probability, measured: readTarget(values, one) };
+  };
+  if (config.target_token !== undefined) {
+    const token = await targetToken(model, config.target_token);
+    const { foil_token: foil } = config;
+    const minus = foil === undefined ? undefined : await targetToken(model, foil, "foil_token");
+    return { targets: [target(token, 1, minus)], answer };
+  }
+  const order = Int32Array.from(values.keys()).sort((a, b) => values[b]! - values[a]! || a - b);
+  const chosen: Target[] = [];
+  let mass = 0;
+  for (const token of order) {
+    if (mass >= targetMass || chosen.length === limits.graph_targets) break;
+    chosen.push(target(token));
+    mass += exponentials[token]! / total;
+  }
+  return { targets: chosen, answer };
+}
+
+/** Says in a stage's name what is needed. @throws UserError if the machine does not have it */
+function memoryText(bytes: number): string {
+  const { free } = hostMemory();
+  const text = `${(bytes / 1e9).toFixed(bytes < 1e8 ? 3 : 1)} GB`;
+  if (bytes <= free) return text;
+  throw new UserError(
+    `The graph needs about ${text} in addition to the model; ${(free / 1e9).toFixed(1)} GB are free. Choose fewer nodes or a shorter prompt.`,
+  );
+}
+
+function compute(
+  { progress, signal }: OperationInput<GraphConfig>,
+  context: Context,
+  request: Parameters<Context["attributionGraph"]>[0],
+  memory: string,
+): Promise<AttributionGraph> {
+  progress({ stage: `${stages[0]} (needs ${memory})`, done: 0, total: 1 });
+  return context.attributionGraph({
+    ...request,
+    onProgress: (done, total) => {
+      const each = total / stages.length;
+      const at = Math.min(stages.length - 1, Math.floor((done - 1) / each));
+      const stage = at === 0 ? `${stages[0]} (needs ${memory})` : stages[at]!;
+      progress({ stage, done: done - at * each, total: each });
+    },
+    ...(signal && { signal }),
+  });
+}
+
+async function writeGraph(
+  { artifacts }: OperationInput<GraphConfig>,
+  tokens: Int32Array,
+  targets: readonly Target[],
+  { nodes, edges }: AttributionGraph,
+): Promise<void> {
+  const vector = (data: Int32Array | Float64Array) => ({ data, shape: [data.length] });
+  const count = nodes.layers.length;
+  await writeNpz(artifacts, "graph.npz", {
+    token_ids: vector(tokens),
+    target_token_ids: vector(Int32Array.from(targets, ({ token }) => token)),
+    node_is_head: vector(nodes.heads),
+    node_layer: vector(nodes.layers),
+    node_position: vector(nodes.tokens),
+    node_index: vector(nodes.indices),
+    node_value: vector(nodes.values),
+    node_relevance: { data: nodes.relevances, shape: [count, targets.length] },
+    edges: { data: edges.parts, shape: [targets.length + count, edges.columns] },
+    values: vector(edges.values),
+    constants: vector(edges.constants),
+    residuals: vector(edges.residuals),
+  });
+}
+
+async function describe(
+  { model }: OperationInput<GraphConfig>,
+  { tokens, targets, answer, found, layout, pruned }: Computed,
+): Promise<Omit<Findings<GraphResult>, "measured">> {
+  const ids = targets.flatMap(({ token, minus }) => (minus === undefined ? [token] : [token, minus]));
+  const piece = await pieceLookup(model, [...tokens, ...ids, answer]);
+  const { edges } = found;
+  const listed = pruned.edges.slice(0, limits.graph_edges);
+  const { nodes, places } = nodesOf(targets, found, layout, pruned);
+  const total = pruned.edges.reduce((sum, { influence }) => sum + influence, 0);
+  const [first] = targets as [Target];
+  const notes = [
+    spaceNote(piece(first.token), piece(answer)),
+    "Nodes of the kinds rest and rounding have no edges into them: the graph does not explain them.",
+  ];
+  return {
+    tokens: [...tokens].map(piece),
+    token_ids: [...tokens],
+    position: first.position,
+    blocks: layout.layers,
+    targets: targets.map((target, i) => ({
+      token_id: target.token,
+      token: piece(target.token),
+      probability: target.probability,
+      foil_token_id: target.minus ?? null,
+      foil_token: target.minus === undefined ? null : piece(target.minus),
+      weight: target.weight,
+      value: edges.values[i]!,
+      measured: target.measured,
+      direct: directOf(found, layout, i),
+      through: throughOf(found, i),
+    })),
+    nodes,
+    edges: listed.map(
+      ({ row, column, influence }): GraphEdge => ({
+        source: places.get(column)!,
+        target: places.get(row < layout.targets ? -1 - row : layout.tokens + row - layout.targets)!,
+        value: edges.parts[row * edges.columns + column]!,
+        influence: influence / total,
+      }),
+    ),
+    size: {
+      found: layout.nodes,
+      kept: pruned.kept
+        .subarray(layout.tokens, layout.tokens + layout.nodes)
+        .reduce((sum, one) => sum + one, 0),
+      edges: pruned.edges.length,
+    },
+    scores: pruned.scores,
+    closing: {
+      worst: Math.max(...edges.residuals),
+      bound: found.residualBound,
+      attention: Math.max(...found.apart),
+      mlp: Math.max(...found.ffnApart),
+    },
+    memory_bytes: found.bytes,
+    note: notes.filter((note) => note !== "").join(" "),
+  };
+}
+
+/** The parts of a target by the kind of node that they come from. */
+function directOf(
+  { edges: { parts, columns, constants }, nodes }: AttributionGraph,
+  { tokens, nodes: count, layers }: Layout,
+  row: number,
+): GraphResult["targets"][number]["direct"] {
+  const values = parts.subarray(row * columns, (row + 1) * columns);
+  const sum = (from: number, to: number, of: (node: number) => boolean = () => true) =>
+    values.subarray(from, to).reduce((all, value, i) => (of(i) ? all + value : all), 0);
+  const [inner, errors] = [tokens, tokens + count];
+  return {
+    embeddings: sum(0, tokens),
+    neurons: sum(inner, errors, (node) => nodes.heads[node] === 0),
+    heads: sum(inner, errors, (node) => nodes.heads[node] === 1),
+    rest: sum(errors, errors + layers * tokens),
+    rounding: sum(errors + layers * tokens, columns),
+    constant: constants[row]!,
+  };
+}
+
+function throughOf(
+  { edges, embeddings, rounding }: AttributionGraph,
+  row: number,
+): GraphResult["targets"][number]["through"] {
+  const own = embeddings[row]!.reduce((sum, value) => sum + value, 0);
+  return {
+    embeddings: own,
+    rounding: rounding[row]!,
+    constant: edges.values[row]! - own - rounding[row]!,
+  };
+}
+
+/** Kept nodes, the targets last, and the place of each column; of target i, of -1 - i. */
+function nodesOf(
+  targets: readonly Target[],
+  { nodes: inner, edges }: AttributionGraph,
+  { tokens, nodes: count }: Layout,
+  { kept, influence }: PrunedGraph,
+): { nodes: GraphNode[]; places: Map<number, number> } {
+  const nodes: GraphNode[] = [];
+  const places = new Map<number, number>();
+  const errors = tokens + count;
+  const layers = (kept.length - errors) / tokens / 2;
+  for (const [column, keeps] of kept.entries()) {
+    if (keeps === 0) continue;
+    places.set(column, nodes.length);
+    const share = { influence: influence[column]! };
+    if (column < tokens) {
+      nodes.push({ kind: "embedding", layer: null, position: column, index: null, value: null, ...share });
+    } else if (column < errors) {
+      const node = column - tokens;
+      nodes.push({
+        kind: inner.heads[node] === 1 ? "head" : "neuron",
+        layer: inner.layers[node]!,
+        position: inner.tokens[node]!,
+        index: inner.indices[node]!,
+        value: inner.values[node]!,
+        ...share,
+      });
+    } else {
+      const at = column - errors;
+      const rounding = at >= layers * tokens;
+      nodes.push({
+        kind: rounding ? "rounding" : "rest",
+        layer: Math.floor(at / tokens) % layers,
+        position: at % tokens,
+        index: null,
+        value: null,
+        ...share,
+      });
+    }
+  }
+  for (const [i, { position, weight }] of targets.entries()) {
+    places.set(-1 - i, nodes.length);
+    nodes.push({
+      kind: "target",
+      layer: null,
+      position,
+      index: i,
+      value: edges.values[i]!,
+      influence: weight,
+    });
+  }
+  return { nodes, places };
+}
+
+export default {
+  run: graph,
+  layers: ({ blocks }) => Array.from({ length: blocks }, (_, layer) => layer),
+} satisfies Run<"graph">;
