@@ -53,7 +53,11 @@ export const exceptions: readonly Exception[] = [
     begins: "export AGENT_RESEARCH_URL",
     why: `${token}; test/stress/clients/docs.test.ts sets them`,
   },
-  { page: "docs/python.md", begins: "import uuid", why: `${token}; test/stress/clients/docs.test.ts runs it` },
+  {
+    page: "docs/python.md",
+    begins: "import uuid",
+    why: `${token}; test/stress/clients/docs.test.ts runs it`,
+  },
   {
     page: "docs/reproduce.md",
     begins: "tapline reproduce https",
