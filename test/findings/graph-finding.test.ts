@@ -47,7 +47,7 @@ function graph(more: Partial<GraphResult> = {}): GraphResult {
     edges: [
       { source: 3, target: 5, value: 6, influence: 0.5 },
       { source: 0, target: 2, value: -2, influence: 0.3 },
-      { source: 2, target: 3, value: 1, influence: 0.2 },
+      { source: 2, target: 3, value: -1, influence: 0.2 },
     ],
     size: { found: 40, kept: 2, edges: 3 },
     scores: { replacement: 0.75, completeness: 0.9, rounding: 0.05 },
@@ -138,7 +138,7 @@ test("a report draws every node and edge, and escapes tokens", () => {
   );
   assert.not.match(markup, "<b>");
   const order = [...markup.matchAll(/stroke="(#\w+)"/g)].map(([, color]) => color);
-  assert.equal(order, ["#2a8f9b", "#d9722e", "#2a8f9b"], "the weakest edge first");
+  assert.equal(order, ["#d9722e", "#d9722e", "#2a8f9b"], "the weakest edge first");
   assert.equal(
     sections.map(({ id }) => id),
     ["graph", "graph-parts", "graph-nodes", "graph-edges", "graph-measured"],

@@ -87,6 +87,12 @@ test("pruned edges are those of the artifact, between listed nodes", async () =>
     result.nodes.every(({ kind, position }) => kind === "embedding" || kind === "rest" || position > 0),
   );
   assert.is(result.size.found, 60);
+  const without = (await run({ nodes: 500, measured: 0 })).arrays.get("node_position")!.data;
+  assert.ok(without.every((position) => position > 0));
+  const atFirst = (await run({ nodes: 500, measured: 0, first_token: true })).arrays.get(
+    "node_position",
+  )!.data;
+  assert.ok(atFirst.some((position) => position === 0));
   assert.is(result.nodes.filter(({ kind }) => kind === "neuron" || kind === "head").length, result.size.kept);
   const columns = arrays.get("edges")!.shape[1] as number;
   const inner = ({ kind, layer, position, index }: GraphResult["nodes"][number]) =>
