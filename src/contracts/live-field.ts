@@ -34,9 +34,35 @@ export function disguisedLiveField(field: string, read: () => unknown): FieldFau
     const shown = JSON.stringify(field.slice(0, 60));
     return { field, sentence: `${shown}: the field is named tapline, in lower case and without spaces.` };
   }
-  const value = name === "extra_body" ? read() : null;
+  const suspicious = name === "extra_body" || (name !== liveField && resembles(name));
+  const value = suspicious ? read() : null;
   if (typeof value !== "object" || value === null) return null;
-  return Object.keys(value).some((key) => plain(key) === liveField) ? { field, sentence: notMerged } : null;
+  const keys = Object.keys(value);
+  if (name === "extra_body") {
+    return keys.some((key) => plain(key) === liveField) ? { field, sentence: notMerged } : null;
+  }
+  const shown = JSON.stringify(field.slice(0, 60));
+  return keys.some((key) => own.has(key))
+    ? { field, sentence: `${shown}: the object for edits and readings is named tapline.` }
+    : null;
+}
+
+/** Fields of the object. */
+const own: ReadonlySet<string> = new Set(["interventions", "watch", "stop_when", "pair"]);
+
+/** Whether at most two letters of the name are missing, added or different. */
+function resembles(name: string): boolean {
+  if (Math.abs(name.length - liveField.length) > 2) return false;
+  let row = Array.from({ length: liveField.length + 1 }, (_, at) => at);
+  for (const [at, letter] of [...name].entries()) {
+    const next = [at + 1];
+    for (let place = 1; place < row.length; place++) {
+      const replaced = (row[place - 1] as number) + Number(liveField[place - 1] !== letter);
+      next.push(Math.min(replaced, (row[place] as number) + 1, (next[place - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return (row[liveField.length] as number) <= 2;
 }
 
 const notMerged =

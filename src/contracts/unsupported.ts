@@ -27,6 +27,7 @@ const elsewhere: Unsupported = {
   max_new_tokens: "it is called max_tokens here",
   num_predict: "it is called max_tokens here",
   do_sample: "temperature 0 takes the most probable token",
+  control_vectors: "use interventions of the object tapline",
 };
 
 export const unsupportedInChat: Unsupported = {

@@ -154,6 +154,28 @@ test("the router refuses disguised objects on every path that it forwards", asyn
   }
 });
 
+test("an object of edits under a misspelled name is refused by its contents", () => {
+  const edits = { interventions: [{ kind: "scale", layer: 1 }] };
+  for (const name of ["taplin", "tapline_", "tabline", "Tap-Line", "taplines", "taline", "atpline"]) {
+    assert.equal(
+      liveFieldFault({ [name]: edits }, true),
+      { field: name, sentence: `"${name}": the object for edits and readings is named tapline.` },
+      name,
+    );
+  }
+  for (const part of ["watch", "stop_when", "pair"])
+    assert.is.not(liveFieldFault({ taplin: { [part]: {} } }, true), null, part);
+  // Other names and other contents are another program's business.
+  for (const body of [
+    { pipeline: edits },
+    { tap: edits },
+    { timeline: edits },
+    { taplin: { a: 1 } },
+    { taplin: [] },
+  ])
+    assert.is(liveFieldFault(body, true), null, JSON.stringify(body));
+});
+
 test("names that only resemble tapline are left alone", () => {
   const body = { "": 1, tap: 1, taplines: 1, "tap line": 1, x_tapline: 1, extra: { tapline: 1 } };
   assert.is(liveFieldFault(body, false), null);

@@ -83,7 +83,7 @@ function main(): void {
     stage(folder);
     const vitepress = join(tools, "node_modules/vitepress/bin/vitepress.js");
     // Links to these are files, not pages.
-    const env = { ...process.env, TAPLINE_SITE_BASE: values.base, VITE_EXTRA_EXTENSIONS: "ipynb,jsonl" };
+    const env = { ...process.env, TAPLINE_SITE_BASE: values.base, VITE_EXTRA_EXTENSIONS: "ipynb,jsonl,py" };
     run(process.execPath, [vitepress, "build", folder, "--outDir", out], tools, env);
     console.log(`The site is in ${out}.`);
     if (values.serve) {
