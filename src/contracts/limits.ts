@@ -58,6 +58,7 @@ export const limits = {
   graph_measured: 500,
   graph_targets: 10,
   graph_edges: 4000,
+  graph_links: 100_000,
   attention_heads: 256,
   attention_bytes: 268_435_456,
   swap_places: 256,

@@ -1,6 +1,9 @@
 /** Influence and pruning of a graph that is small enough to compute by hand. */
+import { execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { leastInfluence, type PrunedEdge, strongestEdges } from "../../src/operations/graph/run-edges.js";
 import { pruneGraph, threshold } from "../../src/operations/graph/run-pruning.js";
 
 /**
@@ -14,7 +17,8 @@ const parts = Float32Array.from([
   ...[0, -2, 1, 0, 0, 0, 0, 1], // node 1: 4
 ]);
 const edges = { parts, columns: 8 } as never;
-const whole = { nodeThreshold: 1, edgeThreshold: 1 };
+const most = 100;
+const whole = { nodeThreshold: 1, edgeThreshold: 1, most };
 
 const near = (found: Iterable<number>, expected: number[]) => {
   const list = [...found];
@@ -62,6 +66,7 @@ test("pruning keeps strong nodes, all embeddings, and the edges between them", (
   const { kept, edges: found } = pruneGraph({ edges }, layout, [1], {
     nodeThreshold: 0.66,
     edgeThreshold: 1,
+    most,
   });
   assert.equal([...kept], [1, 1, 1, 1, 0, 0, 0, 0]);
   // Without errors the target passes 1/7, 2/7 and 4/7 on, and node 1 two thirds and one third.
@@ -83,9 +88,102 @@ test("a node that no kept edge leads to, or from, is dropped with its edges", ()
   const { kept, edges: found } = pruneGraph({ edges }, layout, [1], {
     nodeThreshold: 0.66,
     edgeThreshold: 0.5,
+    most,
   });
   assert.equal([...kept], [1, 1, 0, 0, 0, 0, 0, 0]);
   assert.equal(found, []);
+});
+
+const edgesOf =
+  (...influences: number[]): Parameters<typeof leastInfluence>[0] =>
+  (visit) => {
+    for (const [column, influence] of influences.entries()) visit(influence, 0, column);
+  };
+
+test("the least influence is the smallest of the strongest that have the share together", () => {
+  const least = (share: number) => leastInfluence(edgesOf(1, 5, 2, 2), share);
+  assert.equal([0, 0.5, 0.51, 0.9, 0.91, 1].map(least), [5, 5, 2, 2, 1, 1]);
+  assert.is(leastInfluence(edgesOf(), 0.5), 0);
+  // These differ in the last bit, and add up to less than a half and to more.
+  const [low, high] = [1, 1 + Number.EPSILON] as const;
+  assert.is(leastInfluence(edgesOf(low, high, 1.5), 0.42), 1.5);
+  assert.is(leastInfluence(edgesOf(low, high, 1.5), 0.5), high);
+  assert.is(leastInfluence(edgesOf(low, high, 1.5), 0.8), low);
+  // The sums of these round, so that all of them together may seem too few.
+  assert.is(leastInfluence(edgesOf(0.1, 0.2, 0.3, 0.7, 1.1, 1e-9), 1), 1e-9);
+});
+
+test("the strongest edges are in order, and the first of equal ones", () => {
+  const columns = (most: number) => strongestEdges(edgesOf(2, 5, 2, 1, 2), most).map(({ column }) => column);
+  assert.equal([1, 2, 3, 4, 9].map(columns), [[1], [1, 0], [1, 0, 2], [1, 0, 2, 4], [1, 0, 2, 4, 3]]);
+  assert.equal(strongestEdges(edgesOf(), 3), []);
+});
+
+/** What pruning keeps, from a list of all edges between columns that are kept. */
+function connected(all: PrunedEdge[], edgeThreshold: number, targets: number, tokens: number, nodes: number) {
+  const sorted = [...all].sort((a, b) => b.influence - a.influence);
+  const total = sorted.reduce((sum, { influence }) => sum + influence, 0);
+  let [count, sum] = [0, 0];
+  while (count < sorted.length && sum < edgeThreshold * total) sum += sorted[count++]!.influence;
+  let edges = sorted.slice(0, count);
+  for (;;) {
+    const isInner = (column: number) => column >= tokens && column < tokens + nodes;
+    const stays = ({ row, column }: PrunedEdge) =>
+      (row < targets || edges.some((other) => other.column === tokens + row - targets)) &&
+      (!isInner(column) || edges.some((other) => other.row === targets + column - tokens));
+    const left = edges.filter(stays);
+    if (left.length === edges.length) return left;
+    edges = left;
+  }
+}
+
+test("pruned edges are those of a list of all edges", () => {
+  const [targets, tokens, nodes, layers] = [2, 3, 25, 2];
+  const columns = tokens + nodes + 2 * layers * tokens;
+  let seed = 7;
+  const random = () => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+    return seed / 2 ** 31;
+  };
+  const values = Float32Array.from({ length: (targets + nodes) * columns }, (_, at) => {
+    const [row, column] = [Math.floor(at / columns), at % columns];
+    const isAbove =
+      column >= tokens + Math.max(0, row < targets ? nodes : row - targets) && column < tokens + nodes;
+    return isAbove || random() < 0.6 ? 0 : random() ** 4 - 0.3;
+  });
+  const graph = { edges: { parts: values, columns } as never };
+  const size = { targets, tokens, nodes, layers };
+  for (const nodeThreshold of [1, 0.7]) {
+    // Everything first, for the influence of each edge between kept columns.
+    const whole = pruneGraph(graph, size, [0.7, 0.3], { nodeThreshold, edgeThreshold: 1, most: 1e6 });
+    for (const edgeThreshold of [0.98, 0.8, 0.5, 0.2]) {
+      const { edges, all, kept } = pruneGraph(graph, size, [0.7, 0.3], {
+        nodeThreshold,
+        edgeThreshold,
+        most: 20,
+      });
+      const expected = connected(whole.edges, edgeThreshold, targets, tokens, nodes);
+      const named = (list: PrunedEdge[]) => list.map(({ row, column }) => `${row} ${column}`);
+      assert.equal(named(edges), named(expected.slice(0, 20)), `${nodeThreshold} ${edgeThreshold}`);
+      assert.is(all.count, expected.length);
+      near([all.influence], [expected.reduce((sum, { influence }) => sum + influence, 0)]);
+      const ends = new Set(expected.map(({ column }) => column));
+      for (let column = 0; column < columns; column++)
+        assert.is(kept[column], column < tokens || ends.has(column) ? 1 : 0, `${column}`);
+    }
+  }
+});
+
+test("a graph of millions of edges is pruned in a heap of 64 MB", () => {
+  const script = fileURLToPath(new URL("./fixtures/wide-graph.ts", import.meta.url));
+  const found = execFileSync(process.execPath, ["--max-old-space-size=64", "--import", "tsx", script], {
+    encoding: "utf8",
+  });
+  const { edges, count, listed, strongest } = JSON.parse(found);
+  assert.ok(edges > 4_000_000, `${edges}`);
+  assert.is(count, edges);
+  assert.is(listed, 1000);
+  assert.is(strongest, "0 3003");
 });
 
 test.run();

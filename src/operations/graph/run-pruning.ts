@@ -1,4 +1,5 @@
 import type { AttributionGraph } from "../../native/index.js";
+import { type Edges, leastInfluence, type PrunedEdge, strongestEdges } from "./run-edges.js";
 
 /** The kinds of a graph's columns, in order, and where each begins. */
 export interface Layout {
@@ -14,8 +15,10 @@ export interface PrunedGraph {
   influence: Float64Array;
   /** By column. */
   kept: Uint8Array;
-  /** The strongest first. */
-  edges: { row: number; column: number; influence: number }[];
+  /** At most a given number, the strongest first. */
+  edges: PrunedEdge[];
+  /** The number of all edges after pruning, and their influence. */
+  all: { count: number; influence: number };
   scores: { replacement: number; completeness: number; rounding: number };
 }
 
@@ -28,14 +31,13 @@ export function pruneGraph(
   { edges: { parts, columns } }: Pick<AttributionGraph, "edges">,
   layout: Layout,
   weights: readonly number[],
-  { nodeThreshold, edgeThreshold }: { nodeThreshold: number; edgeThreshold: number },
+  { nodeThreshold, edgeThreshold, most }: { nodeThreshold: number; edgeThreshold: number; most: number },
 ): PrunedGraph {
   const { targets, tokens, nodes } = layout;
   const rows = targets + nodes;
   const rowOf = (row: number) => parts.subarray(row * columns, (row + 1) * columns);
-  const all = new Uint8Array(columns).fill(1);
   const flow = (kept: Uint8Array) => influenceOf(rowOf, layout, weights, kept, columns);
-  const { influence, received } = flow(all);
+  const { influence, received } = flow(new Uint8Array(columns).fill(1));
   const errors = tokens + nodes;
   const sum = (from: number, to: number) =>
     influence.subarray(from, to).reduce((total, value) => total + value, 0);
@@ -59,24 +61,42 @@ export function pruneGraph(
     kept[column] = column < tokens || strong ? 1 : 0;
   }
   const pruned = flow(kept);
-  const edges: PrunedGraph["edges"] = [];
-  for (let row = 0; row < rows; row++) {
-    if (row >= targets && kept[tokens + row - targets] === 0) continue;
+  const sizes = Float64Array.from({ length: rows }, (_, row) => sizeOf(rowOf(row), kept));
+  const isKept = (row: number) => row < targets || kept[tokens + row - targets] === 1;
+  /** What `kept` has at that time. */
+  const edgesOf = (row: number, visit: Parameters<Edges>[0]) => {
+    if (!isKept(row)) return;
     const values = rowOf(row);
-    const size = sizeOf(values, kept);
     for (let column = 0; column < columns; column++) {
-      if (kept[column] === 0 || values[column] === 0) continue;
-      edges.push({ row, column, influence: (Math.abs(values[column]!) / size) * pruned.received[row]! });
+      if (kept[column] === 0) continue;
+      const influence = (Math.abs(values[column]!) / sizes[row]!) * pruned.received[row]!;
+      if (influence > 0) visit(influence, row, column);
     }
-  }
-  edges.sort((a, b) => b.influence - a.influence);
-  const leastEdge = threshold(
-    Float64Array.from(edges, (edge) => edge.influence),
-    edgeThreshold,
-  );
-  const strong = edges.filter((edge) => edge.influence > 0 && edge.influence >= leastEdge);
-  const connected = connect(strong, kept, layout);
-  return { influence: influence.map((value) => value / whole), kept, edges: connected, scores };
+  };
+  const each = (visit: Parameters<Edges>[0]) => {
+    for (let row = 0; row < rows; row++) edgesOf(row, visit);
+  };
+  const leastEdge = leastInfluence(each, edgeThreshold);
+  const strongOf = (row: number, visit: Parameters<Edges>[0]) =>
+    edgesOf(row, (influence, row, column) => {
+      if (influence >= leastEdge) visit(influence, row, column);
+    });
+  connect(strongOf, kept, layout);
+  const strong: Edges = (visit) => {
+    for (let row = 0; row < rows; row++) strongOf(row, visit);
+  };
+  const all = { count: 0, influence: 0 };
+  strong((influence) => {
+    all.count += 1;
+    all.influence += influence;
+  });
+  return {
+    influence: influence.map((value) => value / whole),
+    kept,
+    edges: strongestEdges(strong, most),
+    all,
+    scores,
+  };
 }
 
 function sizeOf(values: Float32Array, kept: Uint8Array): number {
@@ -147,31 +167,32 @@ export function threshold(values: Float64Array, share: number): number {
   return sorted.at(-1) ?? 0;
 }
 
-/** Drops nodes that nothing reads, and neurons and heads that read nothing, until none is left. Changes `kept`. */
+/**
+ * Drops nodes that nothing reads, and neurons and heads that read nothing, until none is left. Changes `kept`. Edges only
+ * lead upwards, so one pass down and one up are enough: what reads a node that remains also remains.
+ */
 function connect(
-  strong: PrunedGraph["edges"],
+  edgesOf: (row: number, visit: Parameters<Edges>[0]) => void,
   kept: Uint8Array,
   { targets, tokens, nodes }: Layout,
-): PrunedGraph["edges"] {
-  let edges = strong;
-  for (;;) {
-    const read = new Uint8Array(kept.length);
-    const reads = new Uint8Array(targets + nodes);
-    for (const { row, column } of edges) {
-      read[column] = 1;
-      reads[row] = 1;
-    }
-    let dropped = 0;
-    for (let column = tokens; column < kept.length; column++) {
-      const inner = column < tokens + nodes;
-      if (kept[column] === 0 || (read[column] === 1 && (!inner || reads[targets + column - tokens] === 1)))
-        continue;
-      kept[column] = 0;
-      dropped++;
-    }
-    if (dropped === 0) return edges;
-    edges = edges.filter(
-      ({ row, column }) => kept[column] === 1 && (row < targets || kept[tokens + row - targets] === 1),
-    );
+): void {
+  const read = new Uint8Array(kept.length);
+  const mark = (_: number, __: number, column: number) => {
+    read[column] = 1;
+  };
+  for (let target = 0; target < targets; target++) edgesOf(target, mark);
+  for (let node = nodes; node-- > 0; ) {
+    if (read[tokens + node] === 0) kept[tokens + node] = 0;
+    else edgesOf(targets + node, mark);
+  }
+  for (let column = tokens + nodes; column < kept.length; column++) {
+    if (read[column] === 0) kept[column] = 0;
+  }
+  for (let node = 0; node < nodes; node++) {
+    let reads = 0;
+    edgesOf(targets + node, () => {
+      reads += 1;
+    });
+    if (reads === 0) kept[tokens + node] = 0;
   }
 }

@@ -1,4 +1,4 @@
-import type { GraphConfig, GraphEdge, GraphNode, GraphResult } from "../../contracts/index.js";
+import type { GraphConfig, GraphResult } from "../../contracts/index.js";
 import { limits } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { writeNpz } from "../../lab/npz.js";
@@ -7,6 +7,8 @@ import { pieceLookup, spaceNote, targetToken, tokenizeInput } from "../../lab/ro
 import { hostMemory } from "../../models/memory.js";
 import type { AttributionGraph, Context, GraphTarget } from "../../native/index.js";
 import type { Findings, OperationInput, Run } from "../run.js";
+import { circuitTracerGraph, writeCircuitTracer } from "./run-circuit-tracer.js";
+import { type Listing, listGraph } from "./run-listing.js";
 import { measureNodes, readTarget } from "./run-measured.js";
 import { type Layout, type PrunedGraph, pruneGraph } from "./run-pruning.js";
 
@@ -28,6 +30,7 @@ interface Computed {
   found: AttributionGraph;
   layout: Layout;
   pruned: PrunedGraph;
+  listing: Listing;
 }
 
 /**
@@ -65,10 +68,20 @@ export async function graph(input: OperationInput<GraphConfig>): Promise<Finding
     found,
     layout,
     targets.map(({ weight }) => weight),
-    { nodeThreshold: config.node_threshold, edgeThreshold: config.edge_threshold },
+    {
+      nodeThreshold: config.node_threshold,
+      edgeThreshold: config.edge_threshold,
+      most: limits.graph_links,
+    },
   );
-  await clock.measure("artifact", () => writeGraph(input, tokens, targets, found));
-  return { ...(await describe(input, { tokens, targets, answer, found, layout, pruned })), measured };
+  const listing = listGraph(targets, found, layout, pruned);
+  const described = await describe(input, { tokens, targets, answer, found, layout, pruned, listing });
+  await clock.measure("artifact", async () => {
+    await writeGraph(input, tokens, targets, found);
+    const { edges, cumulative } = listing;
+    await writeCircuitTracer(input.artifacts, circuitTracerGraph(described, edges, cumulative, config));
+  });
+  return { ...described, measured };
 }
 
 /** @throws UserError if the prompt has no such token */
@@ -173,14 +186,11 @@ async function writeGraph(
 
 async function describe(
   { model }: OperationInput<GraphConfig>,
-  { tokens, targets, answer, found, layout, pruned }: Computed,
+  { tokens, targets, answer, found, layout, pruned, listing }: Computed,
 ): Promise<Omit<Findings<GraphResult>, "measured">> {
   const ids = targets.flatMap(({ token, minus }) => (minus === undefined ? [token] : [token, minus]));
   const piece = await pieceLookup(model, [...tokens, ...ids, answer]);
   const { edges } = found;
-  const listed = pruned.edges.slice(0, limits.graph_edges);
-  const { nodes, places } = nodesOf(targets, found, layout, pruned);
-  const total = pruned.edges.reduce((sum, { influence }) => sum + influence, 0);
   const [first] = targets as [Target];
   const notes = [
     spaceNote(piece(first.token), piece(answer)),
@@ -203,21 +213,14 @@ async function describe(
       direct: directOf(found, layout, i),
       through: throughOf(found, i),
     })),
-    nodes,
-    edges: listed.map(
-      ({ row, column, influence }): GraphEdge => ({
-        source: places.get(column)!,
-        target: places.get(row < layout.targets ? -1 - row : layout.tokens + row - layout.targets)!,
-        value: edges.parts[row * edges.columns + column]!,
-        influence: influence / total,
-      }),
-    ),
+    nodes: listing.nodes,
+    edges: listing.edges.slice(0, limits.graph_edges),
     size: {
       found: layout.nodes,
       kept: pruned.kept
         .subarray(layout.tokens, layout.tokens + layout.nodes)
         .reduce((sum, one) => sum + one, 0),
-      edges: pruned.edges.length,
+      edges: pruned.all.count,
     },
     scores: pruned.scores,
     closing: {
@@ -261,60 +264,6 @@ function throughOf(
     rounding: rounding[row]!,
     constant: edges.values[row]! - own - rounding[row]!,
   };
-}
-
-/** Kept nodes, the targets last, and the place of each column; of target i, of -1 - i. */
-function nodesOf(
-  targets: readonly Target[],
-  { nodes: inner, edges }: AttributionGraph,
-  { tokens, nodes: count }: Layout,
-  { kept, influence }: PrunedGraph,
-): { nodes: GraphNode[]; places: Map<number, number> } {
-  const nodes: GraphNode[] = [];
-  const places = new Map<number, number>();
-  const errors = tokens + count;
-  const layers = (kept.length - errors) / tokens / 2;
-  for (const [column, keeps] of kept.entries()) {
-    if (keeps === 0) continue;
-    places.set(column, nodes.length);
-    const share = { influence: influence[column]! };
-    if (column < tokens) {
-      nodes.push({ kind: "embedding", layer: null, position: column, index: null, value: null, ...share });
-    } else if (column < errors) {
-      const node = column - tokens;
-      nodes.push({
-        kind: inner.heads[node] === 1 ? "head" : "neuron",
-        layer: inner.layers[node]!,
-        position: inner.tokens[node]!,
-        index: inner.indices[node]!,
-        value: inner.values[node]!,
-        ...share,
-      });
-    } else {
-      const at = column - errors;
-      const rounding = at >= layers * tokens;
-      nodes.push({
-        kind: rounding ? "rounding" : "rest",
-        layer: Math.floor(at / tokens) % layers,
-        position: at % tokens,
-        index: null,
-        value: null,
-        ...share,
-      });
-    }
-  }
-  for (const [i, { position, weight }] of targets.entries()) {
-    places.set(-1 - i, nodes.length);
-    nodes.push({
-      kind: "target",
-      layer: null,
-      position,
-      index: i,
-      value: edges.values[i]!,
-      influence: weight,
-    });
-  }
-  return { nodes, places };
 }
 
 export default {

@@ -1,0 +1,162 @@
+import type { GraphConfig, GraphEdge, GraphNode, GraphResult } from "../../contracts/index.js";
+import type { Artifacts } from "../../lab/artifacts.js";
+
+/** A graph in the JSON of circuit-tracer 0.5, which its own page and Neuronpedia read. */
+export interface CircuitTracerGraph {
+  metadata: {
+    slug: string;
+    scan: string;
+    transcoder_list: string[];
+    prompt_tokens: string[];
+    prompt: string;
+    node_threshold: number;
+    schema_version: 1;
+  };
+  qParams: {
+    pinnedIds: string[];
+    supernodes: string[][];
+    linkType: "both";
+    clickedId: string;
+    sg_pos: string;
+  };
+  nodes: CircuitTracerNode[];
+  links: { source: string; target: string; weight: number }[];
+}
+
+export interface CircuitTracerNode {
+  node_id: string;
+  feature: number;
+  layer: string;
+  ctx_idx: number;
+  feature_type: "cross layer transcoder" | "mlp reconstruction error" | "embedding" | "logit";
+  token_prob: number;
+  is_target_logit: boolean;
+  run_idx: number;
+  reverse_ctx_idx: number;
+  jsNodeId: string;
+  clerp: string;
+  influence: number | null;
+  activation: number | null;
+}
+
+type Drawn = Pick<GraphResult, "tokens" | "token_ids" | "blocks" | "targets" | "nodes">;
+
+/** Neurons and heads share one index in these files, so heads begin where no block has neurons. */
+const firstHead = 1_000_000;
+/** With a local name, circuit-tracer's page does not ask the hub for examples of its features. */
+const scan = "./tapline";
+const slug = "graph";
+
+/**
+ * @param edges the strongest first
+ * @param cumulative of each node, the share of the influence that it and all stronger ones have
+ */
+export function circuitTracerGraph(
+  result: Drawn,
+  edges: readonly GraphEdge[],
+  cumulative: readonly (number | null)[],
+  { prompt, node_threshold }: Pick<GraphConfig, "prompt" | "node_threshold">,
+): CircuitTracerGraph {
+  const nodes = result.nodes.map((node, at) => nodeOf(result, node, cumulative[at] ?? null));
+  const links = edges.map(({ source, target, value }) => ({
+    source: (nodes[source] as CircuitTracerNode).node_id,
+    target: (nodes[target] as CircuitTracerNode).node_id,
+    weight: value,
+  }));
+  const linked = new Set(links.flatMap(({ source, target }) => [source, target]));
+  return {
+    metadata: {
+      ...{ slug, scan, transcoder_list: [] },
+      prompt_tokens: result.tokens.map(inOneLine),
+      ...{ prompt, node_threshold, schema_version: 1 },
+    },
+    qParams: { pinnedIds: [], supernodes: [], linkType: "both", clickedId: "", sg_pos: "" },
+    nodes: nodes.filter(
+      ({ node_id, feature_type }) =>
+        linked.has(node_id) || feature_type === "embedding" || feature_type === "logit",
+    ),
+    links,
+  };
+}
+
+/** Writes the graph, and the list of graphs that circuit-tracer's server reads. */
+export async function writeCircuitTracer(artifacts: Artifacts, graph: CircuitTracerGraph): Promise<void> {
+  const files = [
+    [`${slug}.json`, graph],
+    ["graph-metadata.json", { graphs: [graph.metadata] }],
+  ] as const;
+  for (const [name, content] of files) {
+    await artifacts.create(name, (file) => file.write(Buffer.from(`${JSON.stringify(content)}\n`), 0));
+  }
+}
+
+function nodeOf(result: Drawn, node: GraphNode, influence: number | null): CircuitTracerNode {
+  const { kind, layer, position, index } = node;
+  const usual = {
+    ctx_idx: position,
+    ...{ token_prob: 0, is_target_logit: false, run_idx: 0, reverse_ctx_idx: 0 },
+    ...{ clerp: "", influence, activation: null },
+  };
+  const block = layer ?? 0;
+  switch (kind) {
+    case "embedding": {
+      const token = result.token_ids[position] as number;
+      return {
+        ...usual,
+        ...{ node_id: `E_${token}_${position}`, jsNodeId: `E_${token}-${position}` },
+        ...{ feature: position, layer: "E", feature_type: "embedding" },
+      };
+    }
+    case "target": {
+      const target = result.targets[index ?? 0] as GraphResult["targets"][number];
+      const top = String(result.blocks + 1);
+      return {
+        ...usual,
+        node_id: `${top}_${target.token_id}_${position}`,
+        jsNodeId: `L_${target.token_id}-${position}`,
+        ...{ feature: target.token_id, layer: top, feature_type: "logit" },
+        ...{ token_prob: target.probability, is_target_logit: index === 0 },
+        ...{ clerp: targetLabel(target), influence: null },
+      };
+    }
+    case "rest":
+    case "rounding": {
+      // Negative, because 0_5_3 is also neuron 5 of block 0.
+      const feature = kind === "rest" ? -1 : -2;
+      return {
+        ...usual,
+        ...{ node_id: `${block}_${feature}_${position}`, jsNodeId: `${block}_${feature}-${position}` },
+        ...{ feature, layer: String(block), feature_type: "mlp reconstruction error" },
+        clerp: `${kind === "rest" ? "Other neurons" : "Rounding"}: ${quoted(result.tokens[position] as string)}`,
+      };
+    }
+    default: {
+      const number = (index ?? 0) + (kind === "head" ? firstHead : 0);
+      return {
+        ...usual,
+        ...{ node_id: `${block}_${number}_${position}`, jsNodeId: `${block}_${number}-0` },
+        ...{ feature: paired(block, number), layer: String(block), feature_type: "cross layer transcoder" },
+        ...{ clerp: `${kind} ${index}`, activation: node.value },
+      };
+    }
+  }
+}
+
+function targetLabel({ token, foil_token, probability }: GraphResult["targets"][number]): string {
+  const minus = foil_token === null ? "" : ` minus ${quoted(foil_token)}`;
+  return `Output ${quoted(token)}${minus} (p=${probability.toFixed(3)})`;
+}
+
+function quoted(token: string): string {
+  return `"${inOneLine(token)}"`;
+}
+
+function inOneLine(token: string): string {
+  return token.replaceAll("\n", "⏎").replaceAll("\t", "→").replaceAll("\r", "↵");
+}
+
+/** Cantor's pairing function: one number for a block and an index. */
+function paired(block: number, index: number): number {
+  const sum = block + index;
+  return (sum * (sum + 1)) / 2 + index;
+}
