@@ -47,8 +47,8 @@ export interface WorkbenchService {
 
 /** Views with an address; all are the same page. */
 const views = [
-  ...["chat", "inspect", "compare", "patch", "steer", "probe", "features", "drift", "jobs", "session"],
-  "models",
+  ...["chat", "inspect", "compare", "patch", "graph", "steer", "probe", "features", "drift", "jobs"],
+  ...["session", "models"],
 ];
 
 /** Serves the workbench on 127.0.0.1. @throws UserError */

@@ -43,6 +43,7 @@ export interface FeatureScore {
 export interface DoneEdit {
   kind: string;
   layer: number;
+  heads?: number[];
   vector?: string;
   rows: number;
   mean_row_length?: number;

@@ -109,8 +109,9 @@ test("the least influence is the smallest of the strongest that have the share t
   assert.is(leastInfluence(edgesOf(low, high, 1.5), 0.42), 1.5);
   assert.is(leastInfluence(edgesOf(low, high, 1.5), 0.5), high);
   assert.is(leastInfluence(edgesOf(low, high, 1.5), 0.8), low);
-  // The sums of these round, so that all of them together may seem too few.
-  assert.is(leastInfluence(edgesOf(0.1, 0.2, 0.3, 0.7, 1.1, 1e-9), 1), 1e-9);
+  // The sums of these round, so that all of them together seem too few.
+  const rounding = edgesOf(0.8, 0.73, 0.7, 0.52, 0.45, 0.0501, 0.0499);
+  assert.is(leastInfluence(rounding, 1), 0.0499);
 });
 
 test("the strongest edges are in order, and the first of equal ones", () => {

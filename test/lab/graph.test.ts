@@ -8,6 +8,7 @@ import { checkSubmission, type GraphResult, type Progress, UserError } from "../
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Model } from "../../src/native/index.js";
+import type { CircuitTracerGraph } from "../../src/operations/graph/run-circuit-tracer.js";
 import type { Findings } from "../../src/operations/run.js";
 import { runOperation } from "../../src/operations/runs.js";
 import { demo } from "../native/demo-model.js";
@@ -28,7 +29,11 @@ async function run(more: object = {}) {
       progress: (one) => void told.push(one),
       openOther: () => assert.unreachable() as never,
     })) as Findings<GraphResult>;
-    return { result, told, arrays: readNpz(readFileSync(join(place, "graph.npz"))) };
+    const file = (name: string) => readFileSync(join(place, name));
+    return {
+      ...{ result, told, arrays: readNpz(file("graph.npz")) },
+      traced: JSON.parse(file("graph.json").toString()),
+    };
   } finally {
     await model.close();
   }
@@ -80,7 +85,7 @@ test("every node's edges add up to its value, and the target's parts to the logi
 });
 
 test("pruned edges are those of the artifact, between listed nodes", async () => {
-  const { result, arrays } = await run({ nodes: 60, measured: 0 });
+  const { result, arrays, traced } = await run({ nodes: 60, measured: 0 });
   const of = (name: string) => arrays.get(name)!.data;
   assert.ok(result.edges.length > 20 && result.size.edges === result.edges.length, `${result.edges.length}`);
   assert.ok(
@@ -114,6 +119,23 @@ test("pruned edges are those of the artifact, between listed nodes", async () =>
     assert.is(value, of("edges")[row * columns + column(result.nodes[source]!)]);
   }
   close(sum(result.edges.map(({ influence }) => influence)), 1, 1e-9);
+  // The same graph for circuit-tracer.
+  const { nodes, links } = traced as CircuitTracerGraph;
+  assert.is(nodes.length, result.nodes.length);
+  assert.equal(
+    links.map(({ weight }) => weight),
+    result.edges.map(({ value }) => value),
+  );
+  const ids = nodes.map(({ node_id }) => node_id);
+  assert.equal(
+    links.map(({ source, target }) => [ids.indexOf(source), ids.indexOf(target)]),
+    result.edges.map(({ source, target }) => [source, target]),
+  );
+  const shares = nodes.flatMap(({ influence }) => influence ?? []);
+  assert.ok(shares.every((share) => share > 0 && share <= 1 + 1e-9));
+  const strongest = result.nodes.map(({ influence, kind }) => (kind === "target" ? 0 : influence));
+  const most = strongest.indexOf(Math.max(...strongest));
+  close(nodes[most]!.influence!, strongest[most]!, 1e-9, "the strongest");
 });
 
 test("a removal is the loss of the target without that neuron or head", async () => {

@@ -109,6 +109,7 @@ test("the page and its files are served with types, and nothing else", async () 
     "inspect",
     "compare",
     "patch",
+    "graph",
     "steer",
     "probe",
     "features",

@@ -66,6 +66,18 @@ export async function resultsOfAllViews(page: Page): Promise<Results> {
   keep("patch", (one) => drawn(one, /^Recovery/), "l=6&t=5");
   const patched = new URL(page.url()).pathname.split("/")[2];
 
+  await open(page, "Graph");
+  await page.getByRole("spinbutton", { name: "Nodes", exact: true }).fill("60");
+  await page.getByRole("spinbutton", { name: "Removals" }).fill("5");
+  await press(page, "Compute graph");
+  const shownGraph = (one: Page) => one.getByRole("application").waitFor();
+  await shownGraph(page);
+  await drawn(page, "Strongest nodes");
+  keep("graph", async (one) => {
+    await shownGraph(one);
+    await drawn(one, "Strongest nodes");
+  });
+
   await page.goto(`${new URL(page.url()).origin}/jobs/${inspected}?with=${patched}`);
   await drawn(page, /^Recovery/);
   keep("two jobs", (one) => drawn(one, /^Recovery/));

@@ -10,6 +10,7 @@ import { CompareView } from "./views/compare.js";
 import { DriftView } from "./views/drift.js";
 import { FeaturesView } from "./views/features.js";
 import { Button, Problem, useTrying } from "./views/form.js";
+import { GraphView } from "./views/graph.js";
 import { InspectView } from "./views/inspect.js";
 import { JobsView } from "./views/jobs.js";
 import { Menu } from "./views/menu.js";
@@ -29,6 +30,7 @@ const shown: Record<
   inspect: ["Inspect", InspectView],
   compare: ["Compare", CompareView],
   patch: ["Patch", PatchView],
+  graph: ["Graph", GraphView],
   steer: ["Steer", SteerView],
   probe: ["Probe", ProbeView],
   features: ["Features", FeaturesView],

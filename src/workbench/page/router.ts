@@ -5,6 +5,7 @@ export const views = [
   "inspect",
   "compare",
   "patch",
+  "graph",
   "steer",
   "probe",
   "features",

@@ -1,12 +1,17 @@
-/** A graph's job in the workbench: pointing, moving and pinning show a node's strongest parents and children. */
+/**
+ * Graphs in the workbench: the form and its job; pointing, moving and pinning show a node's strongest parents and children; its
+ * files; heads that are ablated in the chat.
+ */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { GraphResult, Job } from "../../../src/contracts/index.js";
 import { nodeName } from "../../../src/findings/graph.js";
 import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
+import { downloaded } from "../../support/downloads.js";
 import { send } from "../../support/request.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
+import { openMenu } from "../../workbench/menus.js";
 
 let bench: Bench;
 let job: Job;
@@ -95,6 +100,105 @@ inBrowser("a graph has no axe finding and fits the window, light and dark", asyn
     assert.equal(troubles, []);
     await context.close();
   }
+});
+
+inBrowser("the form computes a graph, and a job's address restores it", async () => {
+  const { page, context, troubles } = await visit(bench, { viewport: { width: 1280, height: 900 } });
+  const field = (name: string) => page.getByRole("textbox", { name });
+  const number = (name: string) => page.getByRole("spinbutton", { name, exact: true });
+  await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Graph" }).click();
+  await field("Prompt").fill("The capital of Italy is");
+  await field("Foil token").fill(" London");
+  await page.getByRole("button", { name: "Compute graph" }).click();
+  await page.getByRole("alert").getByText("Foil token: enter a target token too.").waitFor();
+  await field("Target token").fill(" Rome");
+  await number("After token").fill("5");
+  await number("Nodes").fill("30");
+  await number("Node threshold").fill("0.7");
+  await number("Removals").fill("3");
+  await page.getByRole("button", { name: "Compute graph" }).click();
+  await page.waitForURL(/\/graph\/[0-9a-f]{32}$/);
+  const id = page.url().slice(-32);
+  await page.getByRole("application").waitFor();
+  const { body: computed } = await send(`${bench.lab}/lab/v1/jobs/${id}`, "GET");
+  const { config, result: found } = computed as { config: Record<string, unknown>; result: GraphResult };
+  assert.equal(
+    ["operation", "prompt", "position", "target_token", "foil_token", "nodes"].map((name) => config[name]),
+    ["graph", "The capital of Italy is", 5, " Rome", " London", 30],
+  );
+  assert.equal(
+    ["node_threshold", "edge_threshold", "measured", "first_token"].map((name) => config[name]),
+    [0.7, 0.98, 3, false],
+  );
+  // The same as on the job's page, next to the same figures.
+  await page.getByRole("region", { name: "Result" }).getByText("logit difference between").first().waitFor();
+  await page.getByRole("figure", { name: "Removals, estimated and measured" }).waitFor();
+  assert.is(await page.locator("[data-node]").count(), found.nodes.length);
+  await page.goto(`${bench.workbench.url}/graph/${id}`);
+  await page.getByRole("application").waitFor();
+  await until(async () => (await field("Target token").inputValue()) === " Rome", "the form is restored");
+  assert.equal(
+    [await number("Nodes").inputValue(), await number("Node threshold").inputValue()],
+    ["30", "0.7"],
+  );
+  assert.equal(troubles, []);
+  await context.close();
+});
+
+inBrowser("a graph's files for circuit-tracer are saved from its page", async () => {
+  const { page, context, troubles } = await visit(bench);
+  await page.goto(`${bench.workbench.url}/graph/${job.id}`);
+  await page.getByRole("application").waitFor();
+  await openMenu(page, "Export and scripts");
+  const { name, bytes } = await downloaded(page, () =>
+    page.getByRole("button", { name: "graph.json", exact: true }).click(),
+  );
+  assert.is(name, "graph.json");
+  const { metadata, nodes, links } = JSON.parse(bytes.toString());
+  assert.equal([metadata.prompt, metadata.prompt_tokens], ["The capital of France is", result.tokens]);
+  assert.is(nodes.length, result.nodes.length);
+  assert.is(links.length, result.size.edges);
+  assert.equal(troubles, []);
+  await context.close();
+});
+
+inBrowser("a head of a graph is ablated in the chat; neurons are not offered", async () => {
+  const { page, context, troubles } = await visit(bench, { viewport: { width: 1280, height: 900 } });
+  await page.goto(`${bench.workbench.url}/graph/${job.id}`);
+  const picture = page.getByRole("application");
+  await picture.waitFor();
+  const pin = async (kind: "head" | "neuron") => {
+    const at = result.nodes.findIndex((node) => node.kind === kind);
+    await picture.locator(`[data-node="${at}"]`).click();
+    await page.getByRole("button", { name: "Unpin" }).waitFor();
+    return result.nodes[at]!;
+  };
+  const link = page.getByRole("link", { name: "Ablate this head in chat" });
+  await pin("neuron");
+  assert.is(await link.count(), 0);
+  const { layer, index } = await pin("head");
+  await link.click();
+  const place = `ablate at layer ${layer}, head ${index}`;
+  const slider = page.getByRole("slider", { name: `Strength of ${place}` });
+  assert.is(await slider.inputValue(), "1");
+  // Only what is possible at a head.
+  const kinds = page.getByRole("combobox", { name: "Kind" }).locator("option:not([disabled])");
+  assert.equal((await kinds.allTextContents()).sort(), ["ablate", "scale"]);
+  await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
+  const [request] = await Promise.all([
+    page.waitForRequest((one) => one.method() === "POST" && one.url().endsWith("/api/conversations")),
+    page.keyboard.press("Enter"),
+  ]);
+  assert.equal(request.postDataJSON().interventions, [
+    { kind: "ablate", layer, point: "head_out", heads: [index], strength: 1 },
+  ]);
+  await page
+    .getByText(new RegExp(`${place}: \\d+ positions, mean change 100(?:\\.0)? % of the activation norm`))
+    .waitFor();
+  await page.getByRole("button", { name: `Remove ${place}` }).click();
+  await page.getByText(`Removed ${place}.`).waitFor();
+  assert.equal(troubles, []);
+  await context.close();
 });
 
 test.run();

@@ -89,6 +89,7 @@ inBrowser("a late job does not move the user away; a user who stayed sees it", a
   for (const [view, button] of [
     ["Inspect", "Inspect"],
     ["Patch", "Patch"],
+    ["Graph", "Compute graph"],
     ["Probe", "Train and evaluate"],
   ] as const) {
     const release = await holdBack(page, "/api/jobs");

@@ -95,6 +95,25 @@ async function inspectAndPatch(page: Page): Promise<void> {
   await page.getByRole("region", { name: "Selected site" }).waitFor();
 }
 
+async function graph(page: Page): Promise<void> {
+  await goTo(page, "Graph");
+  await tabTo(page, /^Prompt/);
+  await write(page, "The capital of Italy is");
+  await tabTo(page, /^Nodes$/);
+  await write(page, "60");
+  await tabTo(page, /^Compute graph$/, "button");
+  await page.keyboard.press("Enter");
+  await offered(page.getByRole("application"));
+  await tabTo(page, /^Nodes of the graph/, "svg");
+  // From the target to the strongest head or neuron below it.
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Unpin" }).waitFor();
+  await tabTo(page, /^Unpin$/);
+  await page.keyboard.press("Enter");
+  await page.getByText("No node selected.").waitFor();
+}
+
 async function compare(page: Page): Promise<void> {
   await goTo(page, "Compare");
   await tabTo(page, /^Second text/);
@@ -232,6 +251,7 @@ for (const [width, colorScheme] of [
     });
     await chat(page);
     await inspectAndPatch(page);
+    await graph(page);
     await compare(page);
     await others(page);
     await features(page);

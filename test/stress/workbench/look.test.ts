@@ -21,8 +21,8 @@ aroundBrowser({
 });
 
 const views = [
-  ...["chat", "inspect", "compare", "patch", "steer", "probe", "features", "drift", "jobs", "session"],
-  "models",
+  ...["chat", "inspect", "compare", "patch", "graph", "steer", "probe", "features", "drift", "jobs"],
+  ...["session", "models"],
 ];
 const everyImpact = ["minor", "moderate", "serious", "critical"];
 

@@ -96,6 +96,7 @@ inBrowser("no view has a picture that cannot be saved; each is saved", async () 
     /^Save “Inside /,
     /^Save “Examples of feature/,
     /^Save “Logit lens”/,
+    /^Save “Attribution graph”/,
   ]) {
     assert.ok(
       [...titles].some((one) => title.test(one)),

@@ -116,6 +116,9 @@ inBrowser("every action's script runs", async () => {
 
   await go(page, "Patch");
   await runs(main, "tokenize", /5340|tokens/);
+  await go(page, "Graph");
+  await page.getByRole("spinbutton", { name: "Nodes", exact: true }).fill("20");
+  await runs(main, "compute graph", /queued|running|completeness/);
   await go(page, "Steer");
   await runs(main, "create direction", /separation/);
   await go(page, "Probe");

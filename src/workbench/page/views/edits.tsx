@@ -73,6 +73,8 @@ export interface Edit {
   vector: string;
   /** Instead of a vector. */
   feature?: FeatureOf;
+  /** Instead of the block's output. */
+  heads?: number[];
   strength: number;
   positions: (typeof positions)[number][0];
 }
@@ -86,13 +88,25 @@ export function newEdit(kind: Edit["kind"], layer: number, vector = "", feature?
   return { key: keys, on: true, ...what, strength, positions: "all" };
 }
 
+/** Removes a head's output from the next answers. */
+export function headEdit(layer: number, head: number): Edit {
+  return { ...newEdit("ablate", layer), heads: [head], strength: 1 };
+}
+
+/** An intervention and its place, such as `ablate at layer 3, head 2`. */
+export function editName({ kind, layer, heads }: { kind: string; layer: number; heads?: readonly number[] }) {
+  const of = heads === undefined ? "" : `, ${heads.length === 1 ? "head" : "heads"} ${heads.join(", ")}`;
+  return `${kind.replaceAll("_", " ")} at layer ${layer}${of}`;
+}
+
 /** The active sliders as the server expects them. */
 export function interventionsOf(edits: readonly Edit[]): LiveIntervention[] {
   return edits
     .filter(({ on }) => on)
-    .map(({ kind, layer, vector, feature, strength, positions }) => ({
+    .map(({ kind, layer, vector, feature, heads, strength, positions }) => ({
       kind,
       layer,
+      ...(heads !== undefined && { point: "head_out" as const, heads }),
       strength,
       ...(positions !== "all" && { positions }),
       ...(interventionOf(kind).needs && {
@@ -223,14 +237,13 @@ interface EditCardProps {
 function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) {
   const range = interventionKinds[edit.kind].slider;
   const names = `edit-${edit.key}`;
+  const isWhole = edit.heads === undefined;
   const vector = vectors.find(({ name }) => name === edit.vector);
   const usesVector = interventionOf(edit.kind).needs !== undefined;
-  const known = !usesVector
-    ? undefined
-    : edit.feature !== undefined
-      ? [edit.feature.layer]
-      : vector?.layers.map(({ layer }) => layer);
+  const known = knownLayers(edit, vector);
   const without = vectors.length === 0 && edit.feature === undefined;
+  const isPossible = (kind: SliderKind) =>
+    isWhole ? !without || interventionOf(kind).needs === undefined : interventionOf(kind).heads === true;
   return (
     <li class={edit.on ? "edit" : "edit off"}>
       <div class="row">
@@ -245,17 +258,19 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
               const kind = event.currentTarget.value as Edit["kind"];
               onChange({
                 ...newEdit(kind, edit.layer, edit.vector || (vectors[0]?.name ?? ""), edit.feature),
+                ...(edit.heads !== undefined && { heads: edit.heads }),
                 key: edit.key,
               });
             }}
           >
             {sliderKinds.map((kind) => (
-              <option key={kind} value={kind} disabled={without && interventionOf(kind).needs !== undefined}>
+              <option key={kind} value={kind} disabled={!isPossible(kind)}>
                 {kind.replaceAll("_", " ")}
               </option>
             ))}
           </select>
         </label>
+        {edit.heads !== undefined && <span>head {edit.heads.join(", ")}</span>}
         {usesVector && edit.feature !== undefined && (
           <span>
             feature {edit.feature.index} of <bdi>{edit.feature.dictionary}</bdi>
@@ -275,7 +290,7 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
           options={known ?? Array.from({ length: layers }, (_, layer) => layer)}
           onChange={(layer) => onChange({ layer })}
         />
-        <Button class="quiet" aria-label={`Remove ${edit.kind} at layer ${edit.layer}`} onClick={onRemove}>
+        <Button class="quiet" aria-label={`Remove ${editName(edit)}`} onClick={onRemove}>
           Remove
         </Button>
       </div>
@@ -283,7 +298,7 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
         <input
           type="range"
           id={names}
-          aria-label={`Strength of ${edit.kind} at layer ${edit.layer}`}
+          aria-label={`Strength of ${editName(edit)}`}
           aria-valuetext={`${edit.strength} ${range.of}`}
           min={range.min}
           max={range.max}
@@ -293,7 +308,7 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
         />
         <input
           type="number"
-          aria-label={`Strength of ${edit.kind} at layer ${edit.layer} as a number`}
+          aria-label={`Strength of ${editName(edit)} as a number`}
           step={0.05}
           value={edit.strength}
           onInput={(event) => {
@@ -304,7 +319,7 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
         <span class="soft">{range.of}</span>
       </div>
       {edit.strength === interventionOf(edit.kind).neutral && <p class="soft">No effect at this strength.</p>}
-      {edit.kind === "ablate" && edit.strength > 0.5 && edit.positions !== "prompt" && (
+      {edit.kind === "ablate" && isWhole && edit.strength > 0.5 && edit.positions !== "prompt" && (
         <p class="soft">
           Removing most of a block's output breaks the language. To change the content instead, edit only the
           prompt or steer along a direction.
@@ -318,4 +333,11 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
       />
     </li>
   );
+}
+
+/** The layers at which a slider can act; undefined for all. */
+function knownLayers({ kind, layer, feature, heads }: Edit, vector: StoredVector | undefined) {
+  if (heads !== undefined) return [layer];
+  if (interventionOf(kind).needs === undefined) return undefined;
+  return feature === undefined ? vector?.layers.map((one) => one.layer) : [feature.layer];
 }

@@ -6,7 +6,7 @@ import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { Area } from "./fields.js";
 import { Button, Problem, useTrying } from "./form.js";
-import { GraphView } from "./graph-view.js";
+import { GraphPicture } from "./graph-picture.js";
 import { JobHeading, JobList } from "./job-list.js";
 import { JobResult } from "./job-result.js";
 
@@ -51,7 +51,14 @@ function OneJob({ id, beside }: { id: string; beside: boolean }) {
       <JobHeading key={id} id={id} />
       <Repeat key={`repeat ${id}`} id={id} />
       <JobResult id={id} operation="graph" {...(beside && { of })}>
-        {({ job }) => <GraphView result={job.result} {...(beside && { of })} />}
+        {({ job }) => (
+          <GraphPicture
+            key={job.id}
+            result={job.result}
+            name={`tapline-graph-${job.id.slice(0, 8)}-graph`}
+            {...(beside && { of })}
+          />
+        )}
       </JobResult>
     </section>
   );

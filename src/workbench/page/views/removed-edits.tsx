@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { chatSettings } from "../chat-settings.js";
 import { changed, listen } from "../store.js";
-import type { Edit } from "./edits.js";
+import { type Edit, editName } from "./edits.js";
 import { Button } from "./form.js";
 
 /** Offers to take the removal of an intervention back, until the next change of the list. */
@@ -35,7 +35,7 @@ export function RemovedEdits() {
   };
   return (
     <span class="undo" role="status">
-      Removed {gone.length === 1 ? `${one.kind} at layer ${one.layer}` : `${gone.length} interventions`}.{" "}
+      Removed {gone.length === 1 ? editName(one) : `${gone.length} interventions`}.{" "}
       <Button class="quiet" onClick={undo}>
         Undo
       </Button>

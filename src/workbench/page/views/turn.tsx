@@ -11,6 +11,7 @@ import { known } from "../store.js";
 import { wholeWords } from "../words.js";
 import { AnswerText } from "./answer-text.js";
 import { Control } from "./control.js";
+import { editName } from "./edits.js";
 import { Area } from "./fields.js";
 import { Button, Form } from "./form.js";
 import { HtmlPicture } from "./picture.js";
@@ -201,11 +202,11 @@ function endOf({ state, finish, error, tokens }: TurnAnswer): string {
   }
 }
 
-function editSentence({ kind, layer, rows, mean_row_length, mean_change_length, note }: DoneEdit): string {
+function editSentence(edit: DoneEdit): string {
+  const { rows, mean_row_length, mean_change_length, note } = edit;
   const share =
     mean_row_length !== undefined && mean_change_length !== undefined && mean_row_length > 0
       ? `, mean change ${percent(mean_change_length / mean_row_length)} of the activation norm`
       : "";
-  const what = `${kind.replaceAll("_", " ")} at layer ${layer}`;
-  return `${what}: ${count(rows, "position")}${share}.${note === undefined ? "" : ` ${note}`}`;
+  return `${editName(edit)}: ${count(rows, "position")}${share}.${note === undefined ? "" : ` ${note}`}`;
 }

@@ -1,0 +1,78 @@
+import { limits } from "../../../contracts/limits.js";
+import { type GraphForm, graphForm, graphFormOf, graphRequest } from "../graph-request.js";
+import { jobRequest, labModel, submit, useConfig } from "../jobs.js";
+import { known, useTopic } from "../store.js";
+import { Area, Check, Field, NumberField } from "./fields.js";
+import { Fold } from "./fold.js";
+import { Form, useFields, useTrying } from "./form.js";
+import { GraphPicture } from "./graph-picture.js";
+import { JobResult } from "./job-result.js";
+import { ScriptMenu } from "./request-code.js";
+
+/** The neurons and heads that a token's logit comes from. */
+export function GraphView({ id }: { id: string | undefined }) {
+  useTopic("state");
+  const { fields: form, set, bind } = useFields<GraphForm>(() => graphForm);
+  const { problem, trying } = useTrying();
+  useConfig("graph", id, (config) => set(graphFormOf(config)));
+  const job = () => ({ model: labModel(), ...graphRequest(form) });
+  const run = () => trying(async ({ go }) => go(`/graph/${await submit(job())}`));
+  return (
+    <div class="page">
+      <h1>Graph</h1>
+      <Fold hasResult={id !== undefined}>
+        <p class="soft">
+          Attribution graph: the neurons and attention heads that a token's logit comes from, and how they
+          affect each other. Attention, norms and gates stay as they are in one pass; the strongest nodes are
+          also removed for real.
+        </p>
+        <Form onSubmit={run} problem={problem}>
+          <Area label="Prompt" rows={2} {...bind("prompt")} />
+          <p class="row">
+            <Field label="Target token" placeholder="the most probable tokens" {...bind("target")} />
+            <Field label="Foil token" placeholder="the mean logit" {...bind("foil")} />
+            <NumberField
+              label="After token"
+              min={-limits.token_index}
+              max={limits.token_index}
+              {...bind("position")}
+            />
+          </p>
+          <div class="row">
+            <NumberField
+              label="Nodes"
+              min={limits.graph_nodes_min}
+              max={limits.graph_nodes}
+              {...bind("nodes")}
+            />
+            <NumberField label="Node threshold" min={0} max={1} step={0.01} {...bind("nodeThreshold")} />
+            <NumberField label="Edge threshold" min={0} max={1} step={0.01} {...bind("edgeThreshold")} />
+            <NumberField label="Removals" min={0} max={limits.graph_measured} {...bind("measured")} />
+            <Check checked={form.firstToken} onChange={(firstToken) => set({ firstToken })}>
+              Nodes at the first token
+            </Check>
+            <button
+              type="submit"
+              class="main"
+              disabled={known.state?.lab.ok !== true || form.prompt.trim() === ""}
+            >
+              Compute graph
+            </button>
+            <ScriptMenu of="compute graph" request={() => jobRequest(job())} />
+          </div>
+        </Form>
+      </Fold>
+      {id !== undefined && (
+        <JobResult id={id} operation="graph">
+          {({ job }) => (
+            <GraphPicture
+              key={job.id}
+              result={job.result}
+              name={`tapline-graph-${job.id.slice(0, 8)}-graph`}
+            />
+          )}
+        </JobResult>
+      )}
+    </div>
+  );
+}
