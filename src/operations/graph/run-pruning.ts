@@ -169,7 +169,7 @@ export function threshold(values: Float64Array, share: number): number {
 
 /**
  * Drops nodes that nothing reads, and neurons and heads that read nothing, until none is left. Changes `kept`. Edges only
- * lead upwards, so one pass down and one up are enough: what reads a node that remains also remains.
+ * lead upwards, so one pass down and one up are enough: the readers of a node that remains also remain.
  */
 function connect(
   edgesOf: (row: number, visit: Parameters<Edges>[0]) => void,

@@ -19,7 +19,7 @@ interface GraphPictureProps {
   result: GraphResult;
   /** Of saved files, without extension. */
   name: string;
-  /** Suffix of its labels, if there is another graph on the page. */
+  /** Suffix of its labels, if the page has two graphs. */
   of?: string;
 }
 
