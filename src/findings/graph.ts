@@ -2,7 +2,9 @@ import type { GraphNode, GraphResult } from "../contracts/index.js";
 import { visible } from "./text.js";
 
 /** What names of nodes need of a result. */
-export type Named = Pick<GraphResult, "tokens" | "targets" | "nodes">;
+export interface Named extends Pick<GraphResult, "tokens" | "nodes"> {
+  targets: readonly Pick<GraphResult["targets"][number], "token">[];
+}
 
 /** A node in a few characters: `emb 3`, `4.n305`, `4.h2`. */
 export function shortName({

@@ -145,7 +145,20 @@ inBrowser("the form computes a graph, and a job's address restores it", async ()
   await context.close();
 });
 
-inBrowser("a graph's files for circuit-tracer are saved from its page", async () => {
+/** As circuit-tracer writes it. */
+const foreign = {
+  metadata: { prompt_tokens: ["<bos>", "Fact"], prompt: "Fact", scan: "gemma-2-2b" },
+  nodes: [
+    {
+      ...{ node_id: "4_1234_1", feature: 768_000, layer: "4", ctx_idx: 1, activation: 7.5 },
+      ...{ feature_type: "cross layer transcoder", clerp: '<img src="x">' },
+    },
+    { node_id: "27_8_1", layer: "27", ctx_idx: 1, feature_type: "logit", token_prob: 0.75 },
+  ],
+  links: [{ source: "4_1234_1", target: "27_8_1", weight: 2 }],
+};
+
+inBrowser("a graph's file for circuit-tracer is saved, and opened again", async () => {
   const { page, context, troubles } = await visit(bench);
   await page.goto(`${bench.workbench.url}/graph/${job.id}`);
   await page.getByRole("application").waitFor();
@@ -158,6 +171,33 @@ inBrowser("a graph's files for circuit-tracer are saved from its page", async ()
   assert.equal([metadata.prompt, metadata.prompt_tokens], ["The capital of France is", result.tokens]);
   assert.is(nodes.length, result.nodes.length);
   assert.is(links.length, result.size.edges);
+
+  // Opened again, it is the same picture; a file of circuit-tracer has its own names, and another file is refused.
+  await page.goto(`${bench.workbench.url}/graph`);
+  const open = (file: string, content: Buffer) =>
+    page
+      .getByLabel("Graph file")
+      .setInputFiles({ name: file, mimeType: "application/json", buffer: content });
+  const graph = (file: string) => page.getByRole("region", { name: `Attribution graph of ${file}` });
+  await open("again.json", bytes);
+  await graph("again.json").getByRole("application").waitFor();
+  assert.is(await graph("again.json").locator("[data-node]").count(), result.nodes.length);
+  const strongest = result.edges.find((edge) => result.nodes[edge.target]?.kind === "target")!.source;
+  await graph("again.json").locator(`[data-node="${strongest}"]`).click();
+  const { kind, index } = result.nodes[strongest]!;
+  await graph("again.json").getByText(`${kind} ${index} of block`, { exact: false }).first().waitFor();
+  await open("wrong.json", Buffer.from("{}"));
+  await page
+    .getByRole("alert")
+    .getByText("wrong.json: expected a graph, with prompt tokens, nodes and links.")
+    .waitFor();
+  await open("foreign.json", Buffer.from(JSON.stringify(foreign)));
+  const picture = graph("foreign.json").getByRole("application");
+  await picture.focus();
+  await picture.press("ArrowDown");
+  await graph("foreign.json").getByText('Feature 1234 of block 4 at Fact (token 1), <img src="x">').waitFor();
+  await page.getByRole("button", { name: "Close file" }).click();
+  await picture.waitFor({ state: "detached" });
   assert.equal(troubles, []);
   await context.close();
 });

@@ -1,9 +1,10 @@
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { GraphEdge, GraphNode, GraphResult } from "../../../contracts/index.js";
+import type { GraphEdge } from "../../../contracts/index.js";
 import { nodeName, shortToken } from "../../../findings/graph.js";
 import { type Dot, graphLayout, neighbours } from "../../../findings/graph-layout.js";
 import { figureOf, percent, signed } from "../../../findings/numbers.js";
 import { addEdit } from "../chat-settings.js";
+import type { DrawnGraph, DrawnNode } from "../graph-file.js";
 import { known } from "../store.js";
 import { ChatLink } from "./chat-settings.js";
 import { headEdit } from "./edits.js";
@@ -16,7 +17,7 @@ const listed = 6;
 const [raises, lowers] = ["#2a8f9b", "#d9722e"];
 
 interface GraphPictureProps {
-  result: GraphResult;
+  result: DrawnGraph;
   /** Of saved files, without extension. */
   name: string;
   /** Suffix of its labels, if the page has two graphs. */
@@ -148,11 +149,15 @@ export function GraphPicture({ result, name, of = "" }: GraphPictureProps) {
   );
 }
 
+function nameOf(graph: DrawnGraph, node: DrawnNode): string {
+  return node.label ?? nodeName(graph, node);
+}
+
 const columns = ["source", "target", "adds", "share of the influence"];
 
 /** The edges of a graph, the strongest first. */
-function rowsOf(result: GraphResult): (string | number)[][] {
-  const name = (at: number) => nodeName(result, result.nodes[at] as GraphNode);
+function rowsOf(result: DrawnGraph): (string | number)[][] {
+  const name = (at: number) => nameOf(result, result.nodes[at] as DrawnNode);
   return result.edges.map(({ source, target, value, influence }) => [
     ...[name(source), name(target)],
     ...[value, influence],
@@ -199,16 +204,16 @@ function Mark({ dot: { node, x, y, size } }: { dot: Dot }) {
 }
 
 interface DetailsProps {
-  result: GraphResult;
+  result: DrawnGraph;
   index: number;
   isPinned: boolean;
   unpin: () => void;
 }
 
 function NodeDetails({ result, index, isPinned, unpin }: DetailsProps) {
-  const node = result.nodes[index] as GraphNode;
+  const node = result.nodes[index] as DrawnNode;
   const { parents, children } = neighbours(result.edges, index, listed);
-  const name = nodeName(result, node);
+  const name = nameOf(result, node);
   return (
     <>
       <p>
@@ -235,8 +240,8 @@ function HeadLink({
   result: { blocks },
   node: { kind, layer, index },
 }: {
-  result: GraphResult;
-  node: GraphNode;
+  result: DrawnGraph;
+  node: DrawnNode;
 }) {
   const server = known.state?.server;
   const isOffered = server?.points.includes("head_out") === true && server.n_layer === blocks;
@@ -249,7 +254,7 @@ function HeadLink({
 }
 
 interface NeighboursProps {
-  result: GraphResult;
+  result: DrawnGraph;
   title: string;
   edges: readonly GraphEdge[];
   end: "source" | "target";
@@ -265,7 +270,7 @@ function Neighbours({ result, title, edges, end }: NeighboursProps) {
         <ul>
           {edges.map((edge) => (
             <li key={edge[end]}>
-              {nodeName(result, result.nodes[edge[end]] as GraphNode)}{" "}
+              {nameOf(result, result.nodes[edge[end]] as DrawnNode)}{" "}
               <span class="number">{signed(edge.value)}</span>
             </li>
           ))}

@@ -1,19 +1,33 @@
+import { useState } from "preact/hooks";
 import { limits } from "../../../contracts/limits.js";
+import { count } from "../../../findings/numbers.js";
+import { type GraphFile, readGraphFile } from "../graph-file.js";
 import { type GraphForm, graphForm, graphFormOf, graphRequest } from "../graph-request.js";
 import { jobRequest, labModel, submit, useConfig } from "../jobs.js";
 import { known, useTopic } from "../store.js";
 import { Area, Check, Field, NumberField } from "./fields.js";
 import { Fold } from "./fold.js";
-import { Form, useFields, useTrying } from "./form.js";
+import { Button, Form, Problem, useFields, useTrying } from "./form.js";
 import { GraphPicture } from "./graph-picture.js";
 import { JobResult } from "./job-result.js";
 import { ScriptMenu } from "./request-code.js";
+
+/** Maximum size of a graph file, in bytes. */
+const mostBytes = 200_000_000;
+
+interface NamedFile {
+  name: string;
+  /** Different each time that a file is opened. */
+  opened: number;
+  graph: GraphFile;
+}
 
 /** The neurons and heads that a token's logit comes from. */
 export function GraphView({ id }: { id: string | undefined }) {
   useTopic("state");
   const { fields: form, set, bind } = useFields<GraphForm>(() => graphForm);
   const { problem, trying } = useTrying();
+  const [file, setFile] = useState<NamedFile>();
   useConfig("graph", id, (config) => set(graphFormOf(config)));
   const job = () => ({ model: labModel(), ...graphRequest(form) });
   const run = () => trying(async ({ go }) => go(`/graph/${await submit(job())}`));
@@ -61,7 +75,9 @@ export function GraphView({ id }: { id: string | undefined }) {
             <ScriptMenu of="compute graph" request={() => jobRequest(job())} />
           </div>
         </Form>
+        <OpenFile onOpen={setFile} />
       </Fold>
+      {file !== undefined && <ShownFile {...file} onClose={() => setFile(undefined)} />}
       {id !== undefined && (
         <JobResult id={id} operation="graph">
           {({ job }) => (
@@ -74,5 +90,54 @@ export function GraphView({ id }: { id: string | undefined }) {
         </JobResult>
       )}
     </div>
+  );
+}
+
+/** Opens a graph that was saved here or computed elsewhere. */
+function OpenFile({ onOpen }: { onOpen: (file: NamedFile) => void }) {
+  const { problem, trying } = useTrying();
+  const open = (file: File | undefined) =>
+    trying(async () => {
+      if (file === undefined) return;
+      if (file.size > mostBytes)
+        throw new Error(`${file.name}: at most ${mostBytes} bytes, got ${file.size}.`);
+      const graph = readGraphFile(file.name, await file.text());
+      onOpen({ name: file.name, opened: performance.now(), graph });
+    });
+  return (
+    <div class="card">
+      <label>
+        Graph file{" "}
+        <input
+          type="file"
+          accept=".json"
+          onChange={({ currentTarget }) => {
+            void open(currentTarget.files?.[0]);
+            currentTarget.value = "";
+          }}
+        />
+      </label>{" "}
+      <span class="soft">
+        <code>graph.json</code> of tapline, or a graph of circuit-tracer
+      </span>
+      <Problem sentence={problem} />
+    </div>
+  );
+}
+
+function ShownFile({ name, opened, graph, onClose }: NamedFile & { onClose: () => void }) {
+  return (
+    <section aria-label={`File ${name}`}>
+      <p class="row">
+        <span>
+          <bdi>{name}</bdi>: “<bdi>{graph.prompt}</bdi>”, {count(graph.nodes.length, "node")} and{" "}
+          {count(graph.edges.length, "edge")}
+        </span>
+        <Button class="quiet" onClick={onClose}>
+          Close file
+        </Button>
+      </p>
+      <GraphPicture key={opened} result={graph} name="tapline-graph-file" of={` of ${name}`} />
+    </section>
   );
 }
