@@ -163,10 +163,10 @@ inBrowser("a graph's file for circuit-tracer is saved, and opened again", async 
   await page.goto(`${bench.workbench.url}/graph/${job.id}`);
   await page.getByRole("application").waitFor();
   await openMenu(page, "Export and scripts");
-  const { name, bytes } = await downloaded(page, () =>
+  const { name: saved, bytes } = await downloaded(page, () =>
     page.getByRole("button", { name: "graph.json", exact: true }).click(),
   );
-  assert.is(name, "graph.json");
+  assert.is(saved, "graph.json");
   const { metadata, nodes, links } = JSON.parse(bytes.toString());
   assert.equal([metadata.prompt, metadata.prompt_tokens], ["The capital of France is", result.tokens]);
   assert.is(nodes.length, result.nodes.length);
@@ -184,8 +184,8 @@ inBrowser("a graph's file for circuit-tracer is saved, and opened again", async 
   assert.is(await graph("again.json").locator("[data-node]").count(), result.nodes.length);
   const strongest = result.edges.find((edge) => result.nodes[edge.target]?.kind === "target")!.source;
   await graph("again.json").locator(`[data-node="${strongest}"]`).click();
-  const { kind, index } = result.nodes[strongest]!;
-  await graph("again.json").getByText(`${kind} ${index} of block`, { exact: false }).first().waitFor();
+  const name = nodeName(result, result.nodes[strongest]!);
+  await graph("again.json").locator("strong").getByText(name).waitFor();
   await open("wrong.json", Buffer.from("{}"));
   await page
     .getByRole("alert")
