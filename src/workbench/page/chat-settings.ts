@@ -1,3 +1,4 @@
+import { changed } from "./store.js";
 import type { Edit } from "./views/edits.js";
 
 /** Settings of the next answers, shared by all conversations and kept while other views are open. */
@@ -33,4 +34,5 @@ export const chatSettings: {
 
 export function addEdit(edit: Edit): void {
   chatSettings.edits = [...chatSettings.edits, edit];
+  changed("settings");
 }
