@@ -1,7 +1,10 @@
+import { randomUUID } from "node:crypto";
 import type { CompletedJob } from "../client/index.js";
 import type { Job } from "../contracts/index.js";
+import { mostQuantsForms } from "../contracts/studies/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { assemble, emptyWords, faultsOf, jobEvidence, liveEvidence, methodText } from "../study/index.js";
+import { quantsBlock } from "./block.js";
 import type { Quants } from "./result.js";
 import { quantsMarkdown } from "./tables.js";
 import { cautions, findingOf } from "./words.js";
@@ -22,12 +25,27 @@ export function quantsStudy(quants: Quants, jobs: readonly CompletedJob[], licen
         settings,
         files: [reference, ...forms].map(({ name, file, fingerprint }) => ({ name, file, fingerprint })),
       },
-      exchanges: [{ asked: "All figures", answer: quantsMarkdown(quants), finish: "complete" }],
+      exchanges: [],
       result: quants,
     },
     reference.file,
     `tapline ${tapline}, llama.cpp ${machine.llama_cpp}`,
   );
+  const result = figures.entries.find(({ kind }) => kind === "result");
+  figures.entries.push({
+    ...{
+      id: randomUUID(),
+      parent: result?.id ?? null,
+      kind: "result",
+      title: `Table of ${forms.length} forms`,
+    },
+    note: `${quantsMarkdown(quants)}\n${quantsBlock(quants)}`,
+  });
+  if (forms.length > mostQuantsForms) {
+    figures.omissions.push(
+      `All but the first ${mostQuantsForms} of ${forms.length} forms, in the list of measurements by model.`,
+    );
+  }
   const evidence = [figures, ...jobs.map((job) => jobEvidence(job as Job))];
   const finished = assemble(
     {

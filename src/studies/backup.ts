@@ -18,6 +18,7 @@ import { UserError } from "../contracts/user-error.js";
 import { asOperator, audit } from "./store/audit.js";
 import type { IndexedStudy } from "./store/dialect.js";
 import { faultOf } from "./store/fault.js";
+import { findMeasurements } from "./store/measurements.js";
 import { completePublicSite } from "./store/migrated-rows.js";
 import { withoutTimeout } from "./store/postgresql.js";
 import { completeFilters } from "./store/publish.js";
@@ -203,6 +204,7 @@ export async function restore(store: Store, path: string): Promise<BackedUp> {
     if (former) await completePublicSite(trx);
     await indexStudies(store, trx);
     await findReproductions(trx);
+    await findMeasurements(trx);
     await completeFilters(trx);
     await audit(trx, await readNow(store, trx), {
       actor: "operator",

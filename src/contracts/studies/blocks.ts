@@ -10,6 +10,7 @@ export const blockLabels = {
   result: "tapline-result",
   request: "tapline-request",
   reproduction: "tapline-reproduction",
+  quants: "tapline-quants",
 } as const;
 
 const closed = { additionalProperties: false };

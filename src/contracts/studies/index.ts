@@ -5,6 +5,7 @@ export * from "./fences.js";
 export * from "./filters.js";
 export * from "./limits.js";
 export * from "./package.js";
+export * from "./quants-block.js";
 export * from "./responses.js";
 export * from "./scopes.js";
 export * from "./uuid.js";

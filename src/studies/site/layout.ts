@@ -30,7 +30,7 @@ export function page(
   }</head>
 <body><a class="skip" href="#main">Skip to content</a>
 <header class="top"><div><a class="brand" href="/"><span>tap</span>line studies</a>
-<nav aria-label="Main">${link("/", "Studies")}${
+<nav aria-label="Main">${link("/", "Studies")}${link("/models", "Models")}${
     session === null
       ? link(`/sign-in${here}`, "Sign in")
       : [

@@ -33,6 +33,7 @@ import { comment, postComment, postEditComment } from "./pages/discussion.js";
 import { docs } from "./pages/docs.js";
 import { downloadDraft, drafts, postDelete, postPublish, review } from "./pages/drafts.js";
 import { feed } from "./pages/feed.js";
+import { model, models } from "./pages/models.js";
 import {
   moderatedAccount,
   moderation,
@@ -72,6 +73,8 @@ export const routes: [method: "GET" | "POST", path: string, handler: Handler, pa
   ["GET", "/", (visit) => feed(visit, "new"), listParameters],
   ["GET", "/top", (visit) => feed(visit, "top"), pageParameters],
   ["GET", "/reproduced", (visit) => feed(visit, "reproduced"), pageParameters],
+  ["GET", "/models", (visit) => models(visit), pageParameters],
+  ["GET", "/models/:hash", model, pageParameters],
   ["GET", "/studies/:id", study, studyParameters],
   ["GET", "/studies/:id/package.json", downloadStudy, versionParameters],
   ["GET", "/studies/:id/changes", changes, changeParameters],
@@ -141,6 +144,7 @@ const shapes: Record<string, { test(part: string): boolean }> = {
   version: /^\d+$/,
   ending: /^[a-z]+$/,
   handle: /^[\w-]+$/,
+  hash: /^[0-9a-f]{64}$/,
   part: /^[1-9]\d{0,3}$/,
   provider: /^[a-z]+$/,
   secret: /^[\w-]+$/,

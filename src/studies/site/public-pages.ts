@@ -17,7 +17,7 @@ const headersOfPages = [
 
 /** Paths of pages that are the same for everyone who is not signed in. */
 const publicPaths =
-  /^\/(?:$|top$|reproduced$|docs$|robots\.txt$|sitemap[\d-]*\.xml$|feed\.atom$|studies\/|authors\/)/;
+  /^\/(?:$|top$|reproduced$|docs$|robots\.txt$|sitemap[\d-]*\.xml$|feed\.atom$|models(?:$|\/)|studies\/|authors\/)/;
 
 /**
  * Whether the response contains public data only. Visitors with cookies get pages with their own forms, which are neither

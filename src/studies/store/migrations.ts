@@ -1,5 +1,6 @@
 import { type Kysely, type Migration, Migrator, sql } from "kysely";
 import type { Dialect } from "./dialect.js";
+import { findMeasurements } from "./measurements.js";
 import { completePublicSite, targetAudit } from "./migrated-rows.js";
 import { withoutTimeout } from "./postgresql.js";
 import { completeFilters } from "./publish.js";
@@ -244,5 +245,29 @@ function migrations(dialect: Dialect): Record<string, Migration> {
       create index appeals_account on appeals (account_id, id);
       create index appeals_study on appeals (study_id);
       create index appeals_open on appeals (created_at, id) where closed_at is null`),
+    "010-measurements": {
+      async up(db: Kysely<Database>) {
+        await define(
+          db,
+          `
+          create table measured_models (
+            published_at bigint primary key, ${account}, model ${ordered} not null, file text not null,
+            bytes bigint not null, bits double precision not null, texts ${ordered} not null,
+            result ${ordered} not null
+          );
+          create index measured_models_model on measured_models (model, published_at, account_id);
+          create index measured_models_result on measured_models (result, published_at);
+          create table measured_forms (
+            published_at bigint not null, place integer not null, ${account}, model ${ordered} not null,
+            form ${ordered} not null, bytes bigint not null, figures text not null,
+            constraint measured_forms_key primary key (published_at, place)
+          );
+          create index measured_forms_list on measured_forms
+            (model, bytes desc, form, published_at desc, place);
+          create index measured_forms_form on measured_forms (model, form, account_id, published_at, place)`,
+        );
+        await findMeasurements(db);
+      },
+    },
   };
 }

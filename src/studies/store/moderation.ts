@@ -5,6 +5,7 @@ import { grantAppeals } from "./appeals.js";
 import { revokeAll } from "./approvals.js";
 import { type Actor, asModerator, audit } from "./audit.js";
 import { addToCounter } from "./counters.js";
+import { forgetMeasurements, storeMeasurements } from "./measurements.js";
 import { notify } from "./notifications.js";
 import { nextPublication, summaryOf } from "./publish.js";
 import { closing } from "./reports.js";
@@ -117,7 +118,10 @@ async function updateListing(store: Store, trx: Transaction<Database>, studyId: 
           .limit(1)
           .executeTakeFirst()
       : undefined;
-  if (study.listed === 1) await store.dialect.search.remove(trx, study.published_at);
+  if (study.listed === 1) {
+    await store.dialect.search.remove(trx, study.published_at);
+    await forgetMeasurements(trx, study.published_at);
+  }
   if (version === undefined) {
     await trx.updateTable("studies").set({ listed: 0 }).where("id", "=", studyId).execute();
   } else {
@@ -136,6 +140,7 @@ async function updateListing(store: Store, trx: Transaction<Database>, studyId: 
       .execute();
     const entry = { publishedAt: version.published_at, entry: searchEntry(content) };
     await store.dialect.search.add(trx, [entry]);
+    await storeMeasurements(trx, { ...version, account_id: study.account_id });
   }
   await addToCounter(trx, "studies", (version === undefined ? 0 : 1) - study.listed);
 }

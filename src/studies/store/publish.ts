@@ -9,6 +9,7 @@ import {
 import { displayable, firstCharacters } from "../text/display.js";
 import { audit } from "./audit.js";
 import { addToCounter } from "./counters.js";
+import { forgetMeasurements, storeMeasurements } from "./measurements.js";
 import { forgetDraft, notify } from "./notifications.js";
 import { storeReproductions } from "./reproductions.js";
 import { isThere } from "./rows.js";
@@ -87,6 +88,7 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
         .executeTakeFirstOrThrow();
       version = last + 1;
       await store.dialect.search.remove(trx, current.published_at);
+      await forgetMeasurements(trx, current.published_at);
       await trx
         .updateTable("studies")
         .set({ version, upvotes: 0, ...summary })
@@ -110,6 +112,8 @@ export function publishDraft(store: Store, publication: Publication): Promise<Pu
     await storeReproductions(trx, { id, version }, study);
     await notifyReproduced(trx, now, { id, version, accountId: publication.accountId });
     await store.dialect.search.add(trx, [{ publishedAt: published_at, entry: searchEntry(study) }]);
+    const measured = { published_at, account_id: publication.accountId, package: draft.package };
+    await storeMeasurements(trx, measured);
     await bumpGeneration(trx);
     await audit(trx, now, {
       actor: { accountId: publication.accountId },

@@ -145,6 +145,36 @@ export interface Database {
     outcome: Outcome;
     differed: string | null;
   };
+  /**
+   * Measured models of the current versions of listed studies. Derived from the packages, so excluded from backups. A
+   * publication time identifies a version.
+   */
+  measured_models: {
+    published_at: number;
+    account_id: string;
+    /** SHA-256 of the model's file, its name, its size, and its bits per weight. */
+    model: string;
+    file: string;
+    bytes: number;
+    bits: number;
+    /** SHA-256 of the texts. */
+    texts: string;
+    /** SHA-256 of the complete result. */
+    result: string;
+  };
+  /** Their measured forms. */
+  measured_forms: {
+    published_at: number;
+    /** Place in the study's list of forms. */
+    place: number;
+    account_id: string;
+    model: string;
+    /** SHA-256 of the form's file, and its size. */
+    form: string;
+    bytes: number;
+    /** JSON. */
+    figures: string;
+  };
   reports: {
     id: string;
     study_id: string;

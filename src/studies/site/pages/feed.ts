@@ -28,14 +28,17 @@ interface Pages {
   query: Record<string, string>;
   number: number;
   total: number;
+  labels?: { previous: string; next: string };
 }
 
+const timeLabels = { previous: "← Newer", next: "Older →" };
+
 /** Links to the previous and next page. */
-export function pageLinks({ path, query, number, total }: Pages): Html {
+export function pageLinks({ path, query, number, total, labels = timeLabels }: Pages): Html {
   const link = (to: number, text: string, rel: string) =>
     html`<a rel="${rel}" href="${path}?${new URLSearchParams({ ...query, page: String(to) }).toString()}">${text}</a>`;
-  return html`<div class="pages"><span>${number > 1 ? link(number - 1, "← Newer", "prev") : null}</span>
-<span>${number * pageSize < total && number < mostPages ? link(number + 1, "Older →", "next") : null}</span></div>`;
+  return html`<div class="pages"><span>${number > 1 ? link(number - 1, labels.previous, "prev") : null}</span>
+<span>${number * pageSize < total && number < mostPages ? link(number + 1, labels.next, "next") : null}</span></div>`;
 }
 
 const titles = { new: "New studies", top: "Top studies", reproduced: "Reproduced studies" } as const;

@@ -1,4 +1,4 @@
-import { blocksOf, type Entry, type StudyPackage } from "../../../contracts/studies/index.js";
+import { blockLabels, blocksOf, type Entry, type StudyPackage } from "../../../contracts/studies/index.js";
 import { resultFigures } from "../figures.js";
 import { type Html, html } from "../html.js";
 import { asWritten, codeBlock, type Fence, Markdown } from "../markdown/render.js";
@@ -56,7 +56,10 @@ class PackageView {
     const { outline } = options;
     this.#outline = outline;
     this.#links = options.links;
-    const fence: Fence = (label, text, shown, pace) => resultFigures(label, text, shown, pace, outline);
+    const fence: Fence = async (label, text, shown, pace) =>
+      label === blockLabels.quants
+        ? html`<details><summary>Figures as data</summary>${codeBlock(text, label, shown)}</details>`
+        : resultFigures(label, text, shown, pace, outline);
     const heading = outline && ((text: string) => outline.heading(text));
     this.#markdown = options.source
       ? null

@@ -6,12 +6,13 @@ import {
   studyLimits,
 } from "../../../contracts/studies/index.js";
 import { hasUpvoted, readComments, setUpvote } from "../../store/discussion.js";
+import { measuredModel } from "../../store/measurements.js";
 import { setSeen } from "../../store/notifications.js";
 import { originalsOf, reproductionsOf } from "../../store/reproductions.js";
 import { listVersions, type StudyRow } from "../../store/studies.js";
 import { bibtex, type Citable } from "../../text/cite.js";
 import { firstCharacters } from "../../text/display.js";
-import { absolute, studyPath } from "../address.js";
+import { absolute, modelPath, studyPath } from "../address.js";
 import { type Html, html } from "../html.js";
 import { authorLink, counted, csrfField, page, signature, when } from "../layout.js";
 import { codeBlock } from "../markdown/render.js";
@@ -45,15 +46,16 @@ export async function study(visit: Visit, id: string, segment?: string): Promise
   const content = JSON.parse(version.package.toString("utf8")) as StudyPackage;
   const offsetText = new URLSearchParams(visit.ctx.querystring).get("comments") ?? "0";
   const offset = /^\d{1,5}$/.test(offsetText) ? Math.min(Number(offsetText), studyLimits.offset) : 0;
-  const [versions, comments, reproductions, originals, upvoted] = await Promise.all([
+  const older = version.version !== row.version;
+  const [versions, comments, reproductions, originals, measured, upvoted] = await Promise.all([
     listVersions(store, id),
     readComments(store, id, offset, studyLimits.discussion_page),
     reproductionsOf(store, id),
     originalsOf(store, { id, version: version.version }),
+    older ? undefined : measuredModel(store, row.published_at),
     visit.session === null ? false : hasUpvoted(store, visit.session.account.id, id, row.version),
   ]);
   const path = studyPath(id, version.version);
-  const older = version.version !== row.version;
   const reveal = new Reveal();
   const { show } = reveal;
   const source = new URLSearchParams(visit.ctx.querystring).get("view") === "source";
@@ -79,7 +81,7 @@ ${gone === null ? null : goneNotice(gone)}${reveal.notice()}${
 }
 ${upvoteForm(visit, row, upvoted)}</header>
 ${abstract}${contentsView(content, studyPath(id, older ? version.version : undefined), { source, outline, reproductions: reproductions.length })}
-<div class="body">${originalsNotice(originals)}${readable}
+<div class="body">${originalsNotice(originals)}${measuredNotice(measured)}${readable}
 ${reproductionsView(reproductions)}<h2 id="provenance">Provenance</h2>
 <dl class="facts"><dt>Model</dt><dd>${show(content.model.name)}</dd>
 ${content.model.revision == null ? null : html`<dt>Revision</dt><dd>${show(content.model.revision)}</dd>`}
@@ -116,6 +118,12 @@ function originalsNotice(originals: Awaited<ReturnType<typeof originalsOf>>): Ht
     ({ id, title, original_version, outcome }, at) =>
       html`${at > 0 ? "; " : null}<a href="${studyPath(id, original_version)}">${revealed(title)}</a>, version ${original_version}: ${outcomeNames[outcome]}`,
   )}.</p></div>`;
+}
+
+/** The page of the model whose forms this study measures. */
+function measuredNotice(model: string | undefined): Html | null {
+  if (model === undefined) return null;
+  return html`<p class="notice good">This study measures forms of one model. <a href="${modelPath(model)}">See all measurements of this model</a>.</p>`;
 }
 
 /** Reproductions of this study. */
