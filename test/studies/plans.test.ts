@@ -12,6 +12,7 @@ import { ActivityLog } from "../../src/studies/store/activity.js";
 import { readAudit } from "../../src/studies/store/audit.js";
 import { readComments } from "../../src/studies/store/discussion.js";
 import { listDrafts } from "../../src/studies/store/drafts.js";
+import { listForms } from "../../src/studies/store/measurements.js";
 import { readNotifications } from "../../src/studies/store/notifications.js";
 import { openStore } from "../../src/studies/store/open.js";
 import { openReports } from "../../src/studies/store/reports.js";
@@ -34,6 +35,7 @@ const lists: Record<string, (store: Store) => Promise<unknown>> = {
   "newest studies": (store) => listStudies(store, "", 20, 40),
   "top studies": (store) => topStudies(store, 20, 40),
   "an account's studies": (store) => ownStudies(store, id),
+  "measured forms of a model": (store) => listForms(store, "a".repeat(64), 20, 40),
   "an account's drafts": (store) => listDrafts(store, id),
   "an account's tokens": (store) => listTokens(store, id),
   "an account's sessions": (store) => listSessions(store, id),

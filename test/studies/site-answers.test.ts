@@ -40,6 +40,8 @@ test("public pages: requested without a cookie, by GET", () => {
     "/feed.atom",
     "/studies/x",
     "/authors/x",
+    "/models",
+    "/models/x",
   ]) {
     assert.equal([open("GET", path), open("HEAD", path)], [true, true], path);
     assert.equal(
@@ -50,6 +52,7 @@ test("public pages: requested without a cookie, by GET", () => {
   }
   for (const path of [
     "/topics",
+    "/modelsx",
     "/drafts",
     "/account",
     "/sign-in",

@@ -11,6 +11,7 @@ import { encodeSafetensors } from "../../../src/formats/safetensors.js";
 import { Dictionaries, modelFingerprint, Probes, Vectors } from "../../../src/library/index.js";
 import { Model } from "../../../src/native/index.js";
 import type { Quants } from "../../../src/quants/result.js";
+import { measurementsIn } from "../../../src/studies/text/measurements.js";
 import { tapline } from "../../cli/run.js";
 import { randomMatrix, tensor, writeTinyModel } from "../../inference/support/tiny-models.js";
 import { program } from "../../support/program.js";
@@ -193,6 +194,13 @@ test("writes a page with pictures, a table, and a study package", async () => {
   const study = validate(StudyPackage, JSON.parse(readFileSync(join(at("one"), "study.json"), "utf8")));
   assert.match(study.title, /reference\.gguf$/);
   assert.ok(study.entries.some(({ title }) => /^drift: /.test(title)));
+  const { reference: model, forms } = read("one");
+  const found = measurementsIn(Buffer.from(JSON.stringify(study)));
+  assert.equal([found?.model, found?.result], [model.fingerprint, read("one").sha256]);
+  assert.equal(
+    found?.forms.map(({ form, survival }) => [form, survival?.value]),
+    forms.map(({ fingerprint, survival }) => [fingerprint, survival?.surviving.value]),
+  );
   assert.not.match(JSON.stringify([page, study]), new RegExp(folder), "no path of this machine");
 });
 
