@@ -19,7 +19,7 @@ const length = figure(0, 1_000_000);
 // A sum of rounded terms may be slightly less than 0.
 const nats = figure(-1, 1_000_000);
 
-/** Without features there are no shares. */
+/** Shares require features. */
 const QuantsSurvival = Type.Union([
   Type.Object({
     dictionary: name,

@@ -12,7 +12,7 @@ import { revealed } from "./reveal.js";
 /** Characters of a name in a table. */
 const mostName = 120;
 
-/** A model's hash in words of a page: enough of it to tell files apart. */
+/** Enough of a hash to distinguish files on one page. */
 export const shortHash = (hash: string): Html => html`<code title="${hash}">${hash.slice(0, 12)}</code>`;
 
 export const nameOf = (name: string): Html => html`<bdi>${revealed(cut(name, mostName))}</bdi>`;

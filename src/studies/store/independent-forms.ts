@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { Kysely } from "kysely";
 import { formsAt, type MeasuredForm } from "./measurements.js";
 import type { Database } from "./schema.js";
@@ -35,6 +36,8 @@ export async function independentForms(
   const found: Independent[] = [];
   for (const form of forms) {
     if (!shared.some((one) => one.form === form)) continue;
+    // With thousands of measurements a form takes milliseconds.
+    await setImmediate();
     const measured = await newestByAuthor(db, model, form);
     const authors = await firstAuthors(db, measured);
     const own = measured.filter(({ result, accountId }) => authors.get(result) === accountId);

@@ -196,48 +196,40 @@ export async function listForms(
 /** The measurements at these places, in their order. */
 export async function formsAt(db: Kysely<Database>, keys: readonly Key[]): Promise<MeasuredForm[]> {
   if (keys.length === 0) return [];
-  const found = await db
-    .selectFrom("measured_forms")
-    .innerJoin("measured_models", "measured_models.published_at", "measured_forms.published_at")
-    .innerJoin("studies", "studies.published_at", "measured_forms.published_at")
-    .innerJoin("accounts", "accounts.id", "studies.account_id")
-    .select([
-      "measured_forms.published_at",
-      "measured_forms.place",
-      "measured_forms.account_id",
-      "measured_forms.figures",
-      "measured_models.texts",
-      "measured_models.result",
-      "studies.id",
-      "studies.title",
-      "studies.author",
-      "accounts.handle",
-    ])
-    .where("studies.listed", "=", 1)
-    .where((eb) =>
-      eb.or(
-        keys.map(({ published_at, place }) =>
-          eb.and([
-            eb("measured_forms.published_at", "=", published_at),
-            eb("measured_forms.place", "=", place),
-          ]),
-        ),
-      ),
-    )
-    .execute();
+  const times = [...new Set(keys.map(({ published_at }) => published_at))];
+  const places = [...new Set(keys.map(({ place }) => place))];
+  const [forms, studies] = await Promise.all([
+    db
+      .selectFrom("measured_forms")
+      .select(["published_at", "place", "figures"])
+      .where("published_at", "in", times)
+      .where("place", "in", places)
+      .execute(),
+    db
+      .selectFrom("studies")
+      .innerJoin("accounts", "accounts.id", "studies.account_id")
+      .innerJoin("measured_models", "measured_models.published_at", "studies.published_at")
+      .select([
+        ...(["studies.published_at", "studies.account_id", "studies.id", "studies.title"] as const),
+        ...([
+          "studies.author",
+          "accounts.handle",
+          "measured_models.texts",
+          "measured_models.result",
+        ] as const),
+      ])
+      .where("studies.published_at", "in", times)
+      .execute(),
+  ]);
   const nameOf = ({ published_at, place }: Key) => `${published_at} ${place}`;
-  const byKey = new Map(found.map((row) => [nameOf(row), row]));
+  const formByKey = new Map(forms.map((row) => [nameOf(row), row]));
+  const studyByTime = new Map(studies.map((row) => [row.published_at, row]));
   return keys.flatMap((key) => {
-    const row = byKey.get(nameOf(key));
-    if (row === undefined) return [];
-    const { id, title, author, handle, texts, result, account_id, published_at } = row;
-    const figures = JSON.parse(row.figures) as Measurement;
-    return [
-      {
-        ...figures,
-        ...{ study: id, title, author, handle, texts, result },
-        ...{ accountId: account_id, publishedAt: published_at },
-      },
-    ];
+    const form = formByKey.get(nameOf(key));
+    const study = studyByTime.get(key.published_at);
+    if (form === undefined || study === undefined) return [];
+    const { id, account_id, published_at: publishedAt, ...rest } = study;
+    const figures = JSON.parse(form.figures) as Measurement;
+    return [{ ...figures, ...rest, study: id, accountId: account_id, publishedAt }];
   });
 }

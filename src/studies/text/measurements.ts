@@ -15,7 +15,7 @@ export interface Figure {
   high: number;
 }
 
-/** What a study reports about one form of a model. */
+/** A study's figures of one form of a model. */
 export interface Measurement {
   name: string;
   file: string;
@@ -33,7 +33,7 @@ export interface Measurement {
   survival: (Figure & { dictionary: string; sha256: string; layer: number; least: number }) | null;
 }
 
-/** What a study reports about the forms of one model. */
+/** A study's figures of the forms of one model. */
 export interface Measurements {
   /** Hash of the model's file. */
   model: string;

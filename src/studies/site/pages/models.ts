@@ -5,6 +5,7 @@ import { modelPath } from "../address.js";
 import { type Html, html } from "../html.js";
 import { counted, page, when } from "../layout.js";
 import { bitsText, comparisonView, measurementsTable, nameOf, shortHash } from "../measurements-view.js";
+import { Pace } from "../pace.js";
 import { SiteError, type Visit } from "../visit.js";
 import { pageLinks, pageOf } from "./feed.js";
 
@@ -31,10 +32,13 @@ ${pageLinks({ path: "/models", query: {}, number, total, labels })}`,
 /** One model: measurements of its forms, and whether independent ones agree. */
 export async function model(visit: Visit, hash: string): Promise<void> {
   const { store } = visit.service;
+  const pace = new Pace();
   const found = await findModel(store, hash);
   if (found === undefined) throw new SiteError(404, "No published study measures forms of this model.");
   const { number, offset, size } = pageOf(visit);
+  await pace.turn();
   const { rows, total } = await listForms(store, hash, size, offset);
+  await pace.turn();
   const independent = await independentForms(store, hash, [...new Set(rows.map(({ form }) => form))]);
   page(
     visit,
