@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { sql } from "kysely";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Entry } from "../../src/contracts/studies/index.js";
@@ -88,7 +89,7 @@ for (const database of databases.all) {
         ...["8 %|7 % to 9 %", "81.2 %|79.0 % to 83.0 %, res-12 at layer 12"],
       ],
     ]);
-    assert.match(main, `href="/studies/${one.id}">What &lt;b&gt;quantization`);
+    assert.match(main, `href="/studies/${one.id}"><bdi>What &lt;b&gt;quantization`);
     assert.not.match(main, "Independent measurements");
     const study = await page(`/studies/${one.id}`);
     assert.match(study.main, `<a href="${path("small")}">See all measurements of this model</a>`);
@@ -224,10 +225,7 @@ for (const database of databases.all) {
     // The state before the migration has neither table.
     for (const table of ["measured_models", "measured_forms"])
       await store.db.schema.dropTable(table).execute();
-    await store.db
-      .deleteFrom("kysely_migration" as never)
-      .where("name" as never, "=", "010-measurements")
-      .execute();
+    await sql`delete from kysely_migration where name = '010-measurements'`.execute(store.db);
     await migrate(store.db, store.dialect);
     assert.equal(await contents(store), expected, "upgraded");
     await service.close();

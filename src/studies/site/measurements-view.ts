@@ -37,7 +37,7 @@ export function measurementsTable(rows: readonly MeasuredForm[]): Html {
     "Drift",
     "Features surviving",
   ];
-  return html`<div class="scroll" role="group" aria-label="Measurements" tabindex="0"><table class="measured"><thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
+  return html`<div class="scroll" role="group" aria-label="Measurements" tabindex="0"><table class="measured wide"><thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
 <tbody>${rows.map(measurementRow)}</tbody></table></div>
 <p class="hint">Small figures are 95% intervals over the texts. KL: divergence of the predictions from the model's, in nats per token. Same top
 token: share of predictions with the same most probable token. Drift: relative difference of block outputs at the last layer measured.
@@ -47,7 +47,7 @@ Features surviving: share of a dictionary's features that are active on at least
 function measurementRow(row: MeasuredForm): Html {
   const { survival } = row;
   return html`<tr><th scope="row">${nameOf(row.name)}<br><span class="hint">${row.name === row.file ? null : html`${nameOf(row.file)} `}${shortHash(row.form)}</span></th>
-<td>${authorLink(row)}<br><a href="${studyPath(row.study)}">${revealed(row.title)}</a></td>
+<td>${authorLink(row)}<br><a href="${studyPath(row.study)}"><bdi>${revealed(row.title)}</bdi></a></td>
 <td>${bytesText(row.bytes)}</td><td>${bitsText(row.bits)}</td>${figureCell(row.divergence, nats)}${figureCell(row.agreement, percent)}${figureCell(row.drift, percent)}${
     survival === null
       ? figureCell(null, percent)
@@ -62,7 +62,7 @@ export function comparisonView({ measured, more }: Independent): Html {
   const first = measured[0] as MeasuredForm;
   return html`<h3>${nameOf(first.name)} ${shortHash(first.form)}</h3>
 <p>${verdict(measured, names, compared)}</p>
-<div class="scroll" role="group" aria-label="Comparison" tabindex="0"><table><thead><tr><th scope="col">Figure</th>${measured.map(
+<div class="scroll" role="group" aria-label="Comparison" tabindex="0"><table class="measured"><thead><tr><th scope="col">Figure</th>${measured.map(
     (one) =>
       html`<th scope="col"><a href="${studyPath(one.study)}">${signature(one.author, one.handle)}</a></th>`,
   )}<th scope="col">Difference</th></tr></thead>

@@ -11,9 +11,13 @@ import type { StudyPackage } from "../../../src/contracts/studies/index.js";
 import { signInAccount } from "../../../src/studies/store/accounts.js";
 import { approve } from "../../../src/studies/store/approvals.js";
 import { addComment } from "../../../src/studies/store/discussion.js";
+import { saveDraft as saveDraftIn } from "../../../src/studies/store/drafts.js";
 import { remove, setCommentHidden, suspend, withdraw } from "../../../src/studies/store/moderation.js";
+import { publishDraft } from "../../../src/studies/store/publish.js";
 import { report } from "../../../src/studies/store/reports.js";
+import { sha256Hex } from "../../../src/studies/store/tokens.js";
 import { api, aroundWebsite, context, service, signIn } from "../../studies/support/browser.js";
+import { formOf, hashOf, quantsBlock, quantsResult } from "../../studies/support/measurements.js";
 import { samplePackage } from "../../studies/support/packages.js";
 import { assertLooksWell, inBrowser } from "../../support/browser.js";
 
@@ -21,7 +25,38 @@ const pictures = process.env.TAPLINE_SCREENSHOTS;
 
 aroundWebsite();
 
+/** Two studies that measure the same forms. @returns the paths of one of them, and of the model */
+async function measuredModel(): Promise<{ study: string; model: string }> {
+  const { store } = service.service;
+  const authors = await store.db.selectFrom("accounts").select("id").orderBy("created_at").limit(2).execute();
+  let study = "";
+  for (const [at, { id: accountId }] of authors.entries()) {
+    const low = at === 0 ? 0.01 : 0.04;
+    const forms = [
+      formOf("Q8_0", { bytes: 145_000_000, kl: [0.0011, 0.001, 0.0012], survival: [0.97, 0.96, 0.98] }),
+      formOf("Q4_K_M", {
+        bytes: 105_000_000,
+        kl: [low + 0.01, low, low + 0.02],
+        survival: [0.81, 0.8, 0.82],
+      }),
+      {
+        ...formOf("Q4_K_M"),
+        name: "Q4_K_M (imatrix wiki.train.raw; Q4_K 71.2 %, Q6_K 28.8 %)",
+        fingerprint: hashOf("x"),
+      },
+    ];
+    const finding = quantsBlock(quantsResult("SmolLM2-135M", `${at}`, forms));
+    const bytes = Buffer.from(JSON.stringify(samplePackage({ title: "What quantization does", finding })));
+    const saved = await saveDraftIn(store, { tokenId: "none", accountId, scopes: [] }, bytes, "t", null);
+    const draftId = (saved as { id: string }).id;
+    const reviewed = { accountId, draftId, reviewedSha256: sha256Hex(bytes), replaces: null };
+    study = `/studies/${((await publishDraft(store, reviewed)) as { id: string }).id}`;
+  }
+  return { study, model: `/models/${hashOf("SmolLM2-135M")}` };
+}
+
 inBrowser("axe finds nothing serious, light and dark, wide and narrow", async () => {
+  const measured = await measuredModel();
   for (const colorScheme of ["light", "dark"] as const) {
     for (const [shape, viewport] of [
       ["wide", { width: 1200, height: 900 }],
@@ -37,7 +72,7 @@ inBrowser("axe finds nothing serious, light and dark, wide and narrow", async ()
       }
       await signIn(page, "Ada Sample");
       await page.goto(service.origin);
-      const first = await page.locator(".feed h2 a").nth(3).getAttribute("href");
+      const first = await page.locator(".feed h2 a").nth(5).getAttribute("href");
       const draft = await pageWithDraft(page, `${colorScheme} ${shape}`);
       const paths = {
         feed: "/",
@@ -55,6 +90,9 @@ inBrowser("axe finds nothing serious, light and dark, wide and narrow", async ()
         leave: "/account/delete",
         author: "/authors/mara-lindqvist",
         docs: "/docs",
+        models: "/models",
+        model: measured.model,
+        measured: measured.study,
       })) {
         await page.goto(service.origin + path);
         await assertLooksWell(page, `${name}, ${colorScheme}, ${shape}`);
