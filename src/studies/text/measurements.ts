@@ -107,8 +107,8 @@ function measurementsOf({ reference, forms, settings, sha256 }: QuantsFigures): 
     const last = form.drift.at(-1);
     const { survival } = form;
     return {
-      name: displayable(form.name),
-      file: displayable(form.file),
+      name: form.name,
+      file: form.file,
       form: form.fingerprint,
       bytes: form.bytes,
       bits: form.bits_per_weight,
@@ -120,7 +120,7 @@ function measurementsOf({ reference, forms, settings, sha256 }: QuantsFigures): 
           ? null
           : {
               ...figureOf(survival.surviving),
-              dictionary: displayable(survival.dictionary),
+              dictionary: survival.dictionary,
               sha256: survival.sha256,
               layer: survival.layer,
               least: survival.least,
