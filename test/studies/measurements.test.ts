@@ -86,7 +86,7 @@ for (const database of databases.all) {
       [drawn("Q8_0"), who, "8.5 MB", "4.50", "0.00113|0.001 to 0.00125", "90.0 %|88.0 % to 92.0 %", "–", "–"],
       [
         ...[drawn("Q4_K_M"), who, "4.0 MB", "4.50", "0.02|0.01 to 0.03", "90.0 %|88.0 % to 92.0 %"],
-        ...["8 %|7 % to 9 %", "81.2 %|79.0 % to 83.0 %, res-12 at layer 12"],
+        ...["8 %|7 % to 9 %, layer 29", "81.2 %|79.0 % to 83.0 %, res-12 at layer 12"],
       ],
     ]);
     assert.match(main, `href="/studies/${one.id}"><bdi>What &lt;b&gt;quantization`);

@@ -19,10 +19,11 @@ export const nameOf = (name: string): Html => html`<bdi>${revealed(cut(name, mos
 
 export const bitsText = (bits: number): string => bits.toFixed(2);
 
-function figureCell(figure: Figure | null, text: (value: number) => string): Html {
+/** @param more how it was measured */
+function figureCell(figure: Figure | null, text: (value: number) => string, more: Html | null = null): Html {
   if (figure === null) return html`<td>–</td>`;
   const { value, low, high } = figure;
-  return html`<td>${text(value)}<br><span class="hint">${text(low)} to ${text(high)}</span></td>`;
+  return html`<td>${text(value)}<br><span class="hint">${text(low)} to ${text(high)}${more}</span></td>`;
 }
 
 /** Measurements, one row each. */
@@ -45,14 +46,15 @@ Features surviving: share of a dictionary's features that are active on at least
 }
 
 function measurementRow(row: MeasuredForm): Html {
-  const { survival } = row;
-  return html`<tr><th scope="row">${nameOf(row.name)}<br><span class="hint">${row.name === row.file ? null : html`${nameOf(row.file)} `}${shortHash(row.form)}</span></th>
+  const { drift, survival } = row;
+  const file = row.name === row.file ? null : html`${nameOf(row.file)} `;
+  return html`<tr><th scope="row">${nameOf(row.name)}<br><span class="hint">${file}${shortHash(row.form)}</span></th>
 <td>${authorLink(row)}<br><a href="${studyPath(row.study)}"><bdi>${revealed(row.title)}</bdi></a></td>
-<td>${bytesText(row.bytes)}</td><td>${bitsText(row.bits)}</td>${figureCell(row.divergence, nats)}${figureCell(row.agreement, percent)}${figureCell(row.drift, percent)}${
-    survival === null
-      ? figureCell(null, percent)
-      : html`<td>${percent(survival.value)}<br><span class="hint">${percent(survival.low)} to ${percent(survival.high)}, ${nameOf(survival.dictionary)} at layer ${survival.layer}</span></td>`
-  }</tr>`;
+<td>${bytesText(row.bytes)}</td><td>${bitsText(row.bits)}</td>${figureCell(row.divergence, nats)}${figureCell(row.agreement, percent)}${figureCell(
+    drift,
+    percent,
+    drift && html`, layer ${drift.layer}`,
+  )}${figureCell(survival, percent, survival && html`, ${nameOf(survival.dictionary)} at layer ${survival.layer}`)}</tr>`;
 }
 
 /** Measurements of one form by different authors, next to each other. */
