@@ -22,8 +22,9 @@ export const bitsText = (bits: number): string => bits.toFixed(2);
 /** @param more how it was measured */
 function figureCell(figure: Figure | null, text: (value: number) => string, more: Html | null = null): Html {
   if (figure === null) return html`<td>–</td>`;
+  const shown = (value: number) => html`<span class="whole">${text(value)}</span>`;
   const { value, low, high } = figure;
-  return html`<td>${text(value)}<br><span class="hint">${text(low)} to ${text(high)}${more}</span></td>`;
+  return html`<td>${shown(value)}<br><span class="hint">${shown(low)} to ${shown(high)}${more}</span></td>`;
 }
 
 /** Measurements, one row each. */
@@ -50,7 +51,7 @@ function measurementRow(row: MeasuredForm): Html {
   const file = row.name === row.file ? null : html`${nameOf(row.file)} `;
   return html`<tr><th scope="row">${nameOf(row.name)}<br><span class="hint">${file}${shortHash(row.form)}</span></th>
 <td>${authorLink(row)}<br><a href="${studyPath(row.study)}"><bdi>${revealed(row.title)}</bdi></a></td>
-<td>${bytesText(row.bytes)}</td><td>${bitsText(row.bits)}</td>${figureCell(row.divergence, nats)}${figureCell(row.agreement, percent)}${figureCell(
+<td class="whole">${bytesText(row.bytes)}</td><td>${bitsText(row.bits)}</td>${figureCell(row.divergence, nats)}${figureCell(row.agreement, percent)}${figureCell(
     drift,
     percent,
     drift && html`, layer ${drift.layer}`,

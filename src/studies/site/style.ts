@@ -59,7 +59,7 @@ pre.code { max-height: none; tab-size: 4; margin: .3rem 0 .9rem; } .code-label {
 .secret { font-size: 1.05rem; user-select: all; max-height: none; }
 .hidden-char { background: var(--warn); color: var(--paper); border-radius: 3px; padding: 0 .25em; font: 600 .75em system-ui, sans-serif; unicode-bidi: isolate; direction: ltr; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; } th { text-align: left; font-size: .8rem; color: var(--soft); } th, td { overflow-wrap: break-word; padding: .45rem .7rem .45rem 0; border-bottom: 1px solid var(--line); vertical-align: top; } .scroll { overflow-x: auto; } td.whole { white-space: nowrap; } td.detail { min-width: 12rem; overflow-wrap: anywhere; }
-.measured { font-family: system-ui, sans-serif; } .measured.wide { min-width: 46rem; } .measured th[scope=row] { color: var(--ink); font-size: .88rem; min-width: 7rem; }
+.measured { font-family: system-ui, sans-serif; } .measured.wide { min-width: 46rem; } .measured th[scope=row] { color: var(--ink); font-size: .88rem; min-width: 7rem; } .measured .hint { font-weight: 400; } .measured .whole { white-space: nowrap; }
 blockquote { border-left: 3px solid var(--line); padding-left: .8rem; margin-left: 0; color: var(--soft); }
 dl.facts { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: .6rem 0; align-items: baseline; } dl.facts dt { color: var(--soft); font-size: .9rem; font-family: system-ui, sans-serif; } dl.facts dd { margin: 0; }
 .comments { list-style: none; padding: 0; margin: 0; } .comments > li { padding: .7rem 0 .3rem; border-top: 1px solid var(--line); }
