@@ -1,4 +1,4 @@
-/** What a package of `tapline quants` says to machines, and that the studies service reads it. */
+/** The data for machines in a package of `tapline quants`, and that the studies service reads it. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { validate } from "../../src/contracts/index.js";
