@@ -26,9 +26,21 @@ DictionaryTrainer::DictionaryTrainer(std::unique_ptr<RowSource> rows, const Dict
       rows_(std::move(rows)),
       model_(options.shape, team_),
       x_(options.batch, options.shape.hidden) {
-  measure_rows(cancel);
+  if (options.shape.transcodes) y_ = RowBatch(options.batch, options.shape.hidden);
+  input_ = measured(reader(false), cancel);
+  target_ = options.shape.transcodes ? measured(reader(true), cancel) : input_;
   held_out_ = rows_->held_out(static_cast<size_t>(options.held_out));
   measure_held_out(cancel);
+}
+
+DictionaryTrainer::Read DictionaryTrainer::reader(bool target) const {
+  return [this, target](const RowPlace& place, float* to) {
+    if (target) {
+      rows_->read_target(place, to);
+    } else {
+      rows_->read(place, to);
+    }
+  };
 }
 
 // Sums over rows, task by task, in a fixed order.
@@ -40,9 +52,10 @@ struct RowSums {
   double length = 0;
 };
 
-RowSums sum_rows(const RowSource& source, const std::vector<RowPlace>& places,
-                 const std::vector<float>& centre, ThreadTeam& team, const CancelToken& cancel) {
-  const auto hidden = static_cast<size_t>(source.hidden());
+RowSums sum_rows(const std::function<void(const RowPlace&, float*)>& read,
+                 const std::vector<RowPlace>& places, const std::vector<float>& centre, ThreadTeam& team,
+                 const CancelToken& cancel) {
+  const size_t hidden = centre.size();
   const size_t tasks = (places.size() + kTaskRows - 1) / kTaskRows;
   std::vector<RowSums> parts(tasks);
   team.parallel_for(static_cast<int>(tasks), [&](int task) {
@@ -52,7 +65,7 @@ RowSums sum_rows(const RowSource& source, const std::vector<RowPlace>& places,
     std::vector<float> row(hidden);
     const size_t from = static_cast<size_t>(task) * kTaskRows;
     for (size_t i = from; i < std::min(places.size(), from + kTaskRows); ++i) {
-      source.read(places[i], row.data());
+      read(places[i], row.data());
       double square = 0;
       for (size_t k = 0; k < hidden; ++k) {
         const double value = static_cast<double>(row[k]) - static_cast<double>(centre[k]);
@@ -76,53 +89,62 @@ RowSums sum_rows(const RowSource& source, const std::vector<RowPlace>& places,
 
 }  // namespace
 
-void DictionaryTrainer::measure_rows(const CancelToken& cancel) {
+RowScale DictionaryTrainer::measured(const Read& read, const CancelToken& cancel) {
   const auto hidden = static_cast<size_t>(rows_->hidden());
   const auto count = static_cast<size_t>(std::min(options_.measured, rows_->train_rows()));
   const std::vector<RowPlace> places = rows_->train(0, count);
-  mean_.assign(hidden, 0.0F);
-  const RowSums sums = sum_rows(*rows_, places, mean_, team_, cancel);
+  RowScale found{std::vector<float>(hidden, 0.0F), 1.0F};
+  const RowSums sums = sum_rows(read, places, found.mean, team_, cancel);
   for (size_t k = 0; k < hidden; ++k)
-    mean_[k] = static_cast<float>(sums.values[k] / static_cast<double>(count));
-  const RowSums centred = sum_rows(*rows_, places, mean_, team_, cancel);
+    found.mean[k] = static_cast<float>(sums.values[k] / static_cast<double>(count));
+  const RowSums centred = sum_rows(read, places, found.mean, team_, cancel);
   const double scale = centred.length / static_cast<double>(count) / std::sqrt(static_cast<double>(hidden));
   // Equal rows have no scale. A row that is not finite is reported when it is loaded.
-  scale_ = scale > 1e-30 && std::isfinite(scale) ? static_cast<float>(scale) : 1.0F;
+  if (scale > 1e-30 && std::isfinite(scale)) found.scale = static_cast<float>(scale);
+  return found;
 }
 
 void DictionaryTrainer::measure_held_out(const CancelToken& cancel) {
   const auto hidden = static_cast<size_t>(rows_->hidden());
   const auto count = static_cast<double>(held_out_.size());
   std::vector<float> centre(hidden, 0.0F);
-  const RowSums sums = sum_rows(*rows_, held_out_, centre, team_, cancel);
+  const Read read = reader(options_.shape.transcodes);
+  const RowSums sums = sum_rows(read, held_out_, centre, team_, cancel);
   for (size_t k = 0; k < hidden; ++k) centre[k] = static_cast<float>(sums.values[k] / count);
-  const double square = sum_rows(*rows_, held_out_, centre, team_, cancel).square;
-  const double scale = static_cast<double>(scale_) * static_cast<double>(scale_);
+  const double square = sum_rows(read, held_out_, centre, team_, cancel).square;
+  const double scale = static_cast<double>(target_.scale) * static_cast<double>(target_.scale);
   // If rows differ only in their last digits, there is no variance to explain.
   held_out_variation_ =
       square > kLeastVariation * sums.square ? square / scale : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Reads rows into x_, unless they are there already, as with a source of a single batch.
+// Reads rows into x_ and their targets into y_, unless they are there already, as with a source of a single
+// batch.
 void DictionaryTrainer::load(std::vector<RowPlace> places) {
   if (places == loaded_) return;
   const int hidden = rows_->hidden();
-  const float inverse = 1.0F / scale_;
   const Kernels& kernels = best_kernels();
   std::atomic<size_t> bad{places.size()};
   constexpr size_t kRows = 16;
+  const auto place = [&](size_t i, const Read& read, const RowScale& by, RowBatch& to) {
+    const float inverse = 1.0F / by.scale;
+    float* row = to.row(static_cast<int>(i));
+    read(places[i], row);
+    if (!kernels.all_finite(row, hidden)) {
+      size_t known = bad.load();
+      while (i < known && !bad.compare_exchange_weak(known, i)) {
+      }
+    }
+    for (int k = 0; k < hidden; ++k) row[k] = (row[k] - by.mean[static_cast<size_t>(k)]) * inverse;
+    to.pack(static_cast<int>(i));
+  };
+  const Read read_input = reader(false);
+  const Read read_target = reader(true);
   team_.parallel_for(static_cast<int>((places.size() + kRows - 1) / kRows), [&](int task) {
     const size_t first = static_cast<size_t>(task) * kRows;
     for (size_t i = first; i < std::min(places.size(), first + kRows); ++i) {
-      float* row = x_.row(static_cast<int>(i));
-      rows_->read(places[i], row);
-      if (!kernels.all_finite(row, hidden)) {
-        size_t known = bad.load();
-        while (i < known && !bad.compare_exchange_weak(known, i)) {
-        }
-      }
-      for (int k = 0; k < hidden; ++k) row[k] = (row[k] - mean_[static_cast<size_t>(k)]) * inverse;
-      x_.pack(static_cast<int>(i));
+      place(i, read_input, input_, x_);
+      if (options_.shape.transcodes) place(i, read_target, target_, y_);
     }
   });
   loaded_.clear();
@@ -147,7 +169,7 @@ SparseFigures DictionaryTrainer::step() {
   one.dead_after = options_.dead_after;
   one.aux_k = options_.aux_k;
   one.aux_weight = options_.aux_weight;
-  return model_.train(x_, options_.batch, one);
+  return model_.train(x_, targets(), options_.batch, one);
 }
 
 SparseFigures DictionaryTrainer::run(int64_t steps, const CancelToken& cancel,
@@ -196,7 +218,7 @@ DictionaryEvaluation DictionaryTrainer::evaluate(const std::vector<RowPlace>& pl
   std::vector<std::vector<Fired>> fired;
   std::vector<float> errors;
   over(places, cancel, [&](size_t, size_t count) {
-    model_.encode(x_, static_cast<int>(count), fired, errors);
+    model_.encode(x_, targets(), static_cast<int>(count), fired, errors);
     for (size_t i = 0; i < count; ++i) {
       square += errors[i];
       active += static_cast<double>(fired[i].size());
@@ -235,7 +257,7 @@ double DictionaryTrainer::activation_of(const Fired& fired) const {
 
 DictionaryWeights DictionaryTrainer::weights(bool folded) const {
   DictionaryWeights weights{
-      model_.encoder(), model_.encoder_bias(), model_.decoder(), model_.decoder_bias(), {}};
+      model_.encoder(), model_.encoder_bias(), model_.decoder(), model_.decoder_bias(), {}, model_.skip()};
   const SparseShape& shape = options_.shape;
   const auto hidden = static_cast<size_t>(shape.hidden);
   if (shape.architecture == Architecture::kBatchTopK)
@@ -261,7 +283,7 @@ std::vector<std::vector<StrongRow>> DictionaryTrainer::strongest(const std::vect
   std::vector<std::vector<Fired>> fired;
   std::vector<float> errors;
   over(held_out_, cancel, [&](size_t first, size_t rows) {
-    model_.encode(x_, static_cast<int>(rows), fired, errors);
+    model_.encode(x_, targets(), static_cast<int>(rows), fired, errors);
     for (size_t i = 0; i < rows; ++i) {
       for (size_t wanted = 0; wanted < features.size(); ++wanted) {
         const auto one =

@@ -34,11 +34,13 @@ struct DictionaryOptions {
   int threads = 0;             ///< 0: ThreadTeam::default_size()
 };
 
-/// Quality of the reconstruction of rows, normalised as (x - mean) / scale.
+/// Quality of the reconstruction of rows, or of the prediction of their targets, normalised as (x - mean) /
+/// scale.
 struct DictionaryEvaluation {
   int rows = 0;
   double mse = 0;  ///< per element
-  /// Held-out rows: 1 - |x - x'|^2 / |x - their mean|^2; NaN if the rows hardly differ.
+  /// Held-out rows: 1 - |y - y'|^2 / |y - their mean|^2, y being x itself or its target; NaN if they hardly
+  /// differ.
   double explained_variance = 0;
   double active = 0;              ///< mean number of active features per row
   int dead = 0;                   ///< features that are active in no row
@@ -46,12 +48,13 @@ struct DictionaryEvaluation {
   std::vector<double> mean;       ///< [features]: mean activation over all rows, for weights()
 };
 
-/// The dictionary on (x - mean) / scale. Decoder rows of all architectures have length 1, so a feature's
-/// activation is the length that it adds.
+/// The dictionary on (x - mean) / scale; a transcoder's output is (y - mean) / scale of its targets. Decoder
+/// rows of all architectures have length 1, so a feature's activation is the length that it adds.
 struct DictionaryWeights {
   std::vector<float> encoder, encoder_bias;  ///< [features, hidden], [features]
   std::vector<float> decoder, decoder_bias;  ///< [features, hidden], [hidden]
   std::vector<float> thresholds;             ///< kBatchTopK and kJumpRelu: [features]
+  std::vector<float> skip;                   ///< [hidden, hidden], by output; empty without a skip term
 };
 
 /// A row in which a feature is strongest.
@@ -60,8 +63,15 @@ struct StrongRow {
   double activation = 0;  ///< for weights()
 };
 
+/// Affine normalisation of rows: (x - mean) / scale.
+struct RowScale {
+  std::vector<float> mean;
+  float scale = 1;
+};
+
 /// Trains a sparse dictionary step by step, so that callers can inspect and save it between steps. Rows enter
 /// as (x - mean) / scale: centred on the mean of a sample and scaled to a mean length of sqrt(hidden) there.
+/// A transcoder's targets are normalised in the same way, by their own mean and scale.
 class DictionaryTrainer {
  public:
   /// Throws kInvalidArgument and, for a row that is not finite, kCompute.
@@ -96,12 +106,17 @@ class DictionaryTrainer {
   int64_t steps_done() const { return model_.updates(); }
   const DictionaryOptions& options() const { return options_; }
   const RowSource& rows() const { return *rows_; }
-  const std::vector<float>& mean() const { return mean_; }
-  float scale() const { return scale_; }
+  const std::vector<float>& mean() const { return input_.mean; }
+  float scale() const { return input_.scale; }
+  /// Of the targets; those of the rows unless this trains a transcoder.
+  const RowScale& target_scale() const { return target_; }
   SparseModel& model() { return model_; }
 
  private:
-  void measure_rows(const CancelToken& cancel);
+  using Read = std::function<void(const RowPlace&, float*)>;
+  Read reader(bool target) const;
+  const RowBatch& targets() const { return options_.shape.transcodes ? y_ : x_; }
+  RowScale measured(const Read& read, const CancelToken& cancel);
   void measure_held_out(const CancelToken& cancel);
   DictionaryEvaluation evaluate(const std::vector<RowPlace>& places, const CancelToken& cancel);
   void load(std::vector<RowPlace> places);
@@ -114,12 +129,12 @@ class DictionaryTrainer {
   ThreadTeam team_;
   std::unique_ptr<RowSource> rows_;
   SparseModel model_;
-  std::vector<float> mean_;
-  float scale_ = 1;
+  RowScale input_, target_;
   std::vector<RowPlace> held_out_;
-  double held_out_variation_ = 0;  ///< |x - their mean|^2; NaN if they hardly differ
-  std::vector<RowPlace> loaded_;   ///< the rows in x_
+  double held_out_variation_ = 0;  ///< of targets, |y - their mean|^2; NaN if they hardly differ
+  std::vector<RowPlace> loaded_;   ///< the rows in x_ and y_
   RowBatch x_;
+  RowBatch y_;  ///< of a transcoder
 };
 
 }  // namespace tapline::dictionaries

@@ -33,6 +33,9 @@ class RowSource {
   /// Copies a row, [hidden].
   virtual void read(const RowPlace& place, float* to) const = 0;
 
+  /// Copies what is to be predicted from a row, [hidden]: by default the row itself.
+  virtual void read_target(const RowPlace& place, float* to) const { read(place, to); }
+
   /// "row 12 of rows/shard-00000.safetensors"
   virtual std::string name_of(const RowPlace& place) const = 0;
 };

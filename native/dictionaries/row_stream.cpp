@@ -30,7 +30,10 @@ RowStream::RowStream(std::vector<RowPiece> pieces, int hidden, uint64_t seed) : 
     if (rows == 0) continue;
     const auto index = static_cast<uint32_t>(pieces_.size());
     auto file = std::make_unique<MappedFile>(piece.path);
-    const StoredMatrix matrix(*file, piece.offset, piece.type, rows, static_cast<size_t>(hidden));
+    const auto width = static_cast<size_t>(hidden);
+    const StoredMatrix matrix(*file, piece.offset, piece.type, rows, width);
+    std::optional<StoredMatrix> targets;
+    if (piece.target_offset) targets.emplace(*file, *piece.target_offset, piece.type, rows, width);
     for (size_t first = 0; first < rows; first += kBlockRows) {
       Block block{index, first, 0, 0};
       for (size_t i = first; i < std::min(rows, first + kBlockRows); ++i) {
@@ -42,7 +45,8 @@ RowStream::RowStream(std::vector<RowPiece> pieces, int hidden, uint64_t seed) : 
       held_out_rows_ += count_of(block.held_out);
       blocks_.push_back(block);
     }
-    pieces_.push_back({std::move(piece.path), std::move(file), matrix, piece.offset});
+    pieces_.push_back(
+        {std::move(piece.path), std::move(file), matrix, piece.offset, targets, piece.target_offset});
   }
   if (train_rows_ == 0 || held_out_rows_ == 0)
     throw_error(ErrorCode::kInvalidArgument, "A dictionary needs training rows and held-out rows, got ",
@@ -91,7 +95,9 @@ void RowStream::expect_group(size_t group) const {
     const Block& block = blocks_[order_[i]];
     const Piece& piece = pieces_[block.piece];
     const size_t bytes = piece.rows.row_bytes();
-    piece.file->expect(piece.offset + static_cast<double>(block.first * bytes), kBlockRows * bytes);
+    const auto first_byte = static_cast<double>(block.first * bytes);
+    piece.file->expect(piece.offset + first_byte, kBlockRows * bytes);
+    if (piece.target_offset) piece.file->expect(*piece.target_offset + first_byte, kBlockRows * bytes);
   }
 }
 
@@ -126,10 +132,19 @@ std::vector<RowPlace> RowStream::held_out(size_t count) const {
   return found;
 }
 
-void RowStream::read(const RowPlace& place, float* to) const {
+void RowStream::copy(const StoredMatrix& matrix, uint64_t row, float* to) const {
   const auto width = static_cast<size_t>(hidden_);
-  const float* row = pieces_[place.piece].rows.read(static_cast<size_t>(place.row), 0, width, to);
-  if (row != to) std::copy_n(row, width, to);
+  const float* values = matrix.read(static_cast<size_t>(row), 0, width, to);
+  if (values != to) std::copy_n(values, width, to);
+}
+
+void RowStream::read(const RowPlace& place, float* to) const {
+  copy(pieces_[place.piece].rows, place.row, to);
+}
+
+void RowStream::read_target(const RowPlace& place, float* to) const {
+  const Piece& piece = pieces_[place.piece];
+  copy(piece.targets ? *piece.targets : piece.rows, place.row, to);
 }
 
 std::string RowStream::name_of(const RowPlace& place) const {

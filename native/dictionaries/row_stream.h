@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,8 @@ enum class RowUse : uint8_t { kNone = 0, kTrain = 1, kHeldOut = 2 };
 struct RowPiece {
   std::string path;
   double offset = 0;  ///< of the first row, in bytes
+  /// Of the first row's target, if they have targets: as many rows of the same type in the same file.
+  std::optional<double> target_offset;
   NumberType type = NumberType::kF32;
   std::vector<uint8_t> uses;  ///< a RowUse for each row
 };
@@ -40,6 +43,7 @@ class RowStream final : public RowSource {
   std::vector<RowPlace> train(uint64_t from, size_t count) override;
   std::vector<RowPlace> held_out(size_t count) const override;
   void read(const RowPlace& place, float* to) const override;
+  void read_target(const RowPlace& place, float* to) const override;
   std::string name_of(const RowPlace& place) const override;
 
  private:
@@ -48,6 +52,8 @@ class RowStream final : public RowSource {
     std::unique_ptr<MappedFile> file;
     StoredMatrix rows;
     double offset;
+    std::optional<StoredMatrix> targets;
+    std::optional<double> target_offset;
   };
   struct Block {
     uint32_t piece;
@@ -56,6 +62,7 @@ class RowStream final : public RowSource {
   };
 
   std::vector<uint32_t> shuffled_blocks(Random random) const;
+  void copy(const StoredMatrix& matrix, uint64_t row, float* to) const;
   void open_epoch(uint64_t epoch);
   void open_group(size_t group);
   void expect_group(size_t group) const;

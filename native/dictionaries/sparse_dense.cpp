@@ -55,7 +55,7 @@ void SparseModel::prepare_dense(int rows) {
   });
 }
 
-void SparseModel::dense_forward(const RowBatch& x, int from, int to) {
+void SparseModel::dense_forward(const RowBatch& x, const RowBatch& y, int from, int to) {
   const int rows = to - from;
   for (int panel = 0; panel < panels_; ++panel) {
     float* f = activations_.panel(panel, from);
@@ -67,7 +67,8 @@ void SparseModel::dense_forward(const RowBatch& x, int from, int to) {
   for (int block = 0; block < error_panels_.panels(); ++block) {
     float* errors = error_panels_.panel(block, from);
     product(activations_, from, to, decoder_panels_.panel(block), errors);
-    kernels_.residual(errors, decoder_bias_.values.data() + block * kWidth, x.panels.panel(block, from), rows,
+    if (shape_.skip) product(x.panels, from, to, skip_panel(block), errors, true);
+    kernels_.residual(errors, decoder_bias_.values.data() + block * kWidth, y.panels.panel(block, from), rows,
                       squares);
   }
   for (int i = 0; i < rows; ++i) {
@@ -76,12 +77,12 @@ void SparseModel::dense_forward(const RowBatch& x, int from, int to) {
   }
 }
 
-size_t SparseModel::dense_step(const RowBatch& x, int rows, float scale, float penalty,
+size_t SparseModel::dense_step(const RowBatch& x, const RowBatch& y, int rows, float scale, float penalty,
                                const AdamStep& adam) {
   prepare_dense(rows);
   if (gradients_.rows() < rows) gradients_ = FloatPanels(rows, shape_.features);
   over_rows(rows, [&](int from, int to) {
-    dense_forward(x, from, to);
+    dense_forward(x, y, from, to);
     for (int panel = 0; panel < panels_; ++panel) {
       float* gradients = gradients_.panel(panel, from);
       product(error_panels_, from, to, decoder_turned_.panel(panel), gradients);
@@ -132,6 +133,7 @@ size_t SparseModel::dense_step(const RowBatch& x, int rows, float scale, float p
     }
     measure_norm(f);
   });
+  if (shape_.skip) update_skip(x, rows, scale, adam);
   return std::accumulate(active.begin(), active.end(), size_t{0});
 }
 

@@ -28,7 +28,7 @@ void SparseModel::differentiate_rows(int from, int to, float scale, float aux_sc
   }
   if (dead_.empty()) return;
   for (int i = from; i < to; ++i) {
-    // The dead features' sum against x - x', which counts as constant.
+    // The dead features' sum against y - y', which counts as constant.
     Row& own = rows_[static_cast<size_t>(i)];
     float* left = aux_errors_.data() + static_cast<size_t>(i) * static_cast<size_t>(padded_hidden_);
     std::copy_n(error_row(i), padded_hidden_, left);

@@ -17,6 +17,7 @@ namespace {
 constexpr int kWidth = FloatPanels::kWidth;
 constexpr int kBlocksPerSlice = 16;  // 16 * 32 deep: slices of weights of 64 KiB
 constexpr uint64_t kInitialWeightsStream = 6;
+constexpr uint64_t kInitialDecoderStream = 7;
 /// How fast the threshold of kBatchTopK follows its batches.
 constexpr float kThresholdRate = 0.1F;
 /// Relative to the threshold: smaller activations are certainly not among the largest of a batch.
@@ -35,6 +36,7 @@ SparseModel::SparseModel(const SparseShape& shape, ThreadTeam& team)
       encoder_bias_(static_cast<size_t>(padded_features_)),
       decoder_bias_(static_cast<size_t>(padded_hidden_)),
       log_threshold_(static_cast<size_t>(padded_features_)),
+      skip_(shape.skip ? static_cast<size_t>(padded_hidden_) * static_cast<size_t>(padded_hidden_) : 0),
       norms_(static_cast<size_t>(padded_features_), 0.0F),
       thresholds_(static_cast<size_t>(padded_features_), 0.0F),
       last_fired_(static_cast<size_t>(padded_features_), 0),
@@ -46,30 +48,37 @@ SparseModel::SparseModel(const SparseShape& shape, ThreadTeam& team)
 
 SparseModel::~SparseModel() = default;
 
-size_t SparseModel::place(int feature, int dimension) const {
-  return (static_cast<size_t>(feature / kWidth) * static_cast<size_t>(padded_hidden_) +
+// Where a matrix in panels has a number: by feature, or by output for the skip term.
+size_t SparseModel::place(int row, int dimension) const {
+  return (static_cast<size_t>(row / kWidth) * static_cast<size_t>(padded_hidden_) +
           static_cast<size_t>(dimension)) *
              kWidth +
-         static_cast<size_t>(feature % kWidth);
+         static_cast<size_t>(row % kWidth);
 }
 
 void SparseModel::initialise(uint64_t seed, float norm, float threshold) {
   const auto hidden = static_cast<size_t>(shape_.hidden);
   team_.parallel_for(shape_.features, [&](int f) {
-    Random random(seed + static_cast<uint64_t>(f) * 0x9e3779b97f4a7c15U, kInitialWeightsStream);
-    std::vector<double> direction(hidden);
-    double square = 0;
-    for (double& value : direction) {
-      value = random.normal();
-      square += value * value;
-    }
-    const double unit = 1.0 / std::sqrt(std::max(square, 1e-300));
+    const auto direction = [&](uint64_t stream) {
+      Random random(seed + static_cast<uint64_t>(f) * 0x9e3779b97f4a7c15U, stream);
+      std::vector<double> values(hidden);
+      double square = 0;
+      for (double& value : values) {
+        value = random.normal();
+        square += value * value;
+      }
+      const double unit = 1.0 / std::sqrt(std::max(square, 1e-300));
+      for (double& value : values) value *= unit;
+      return values;
+    };
+    const std::vector<double> read = direction(kInitialWeightsStream);
+    const std::vector<double> written = shape_.transcodes ? direction(kInitialDecoderStream) : read;
     const double length = shape_.architecture == Architecture::kRelu ? static_cast<double>(norm) : 1.0;
     float* row = decoder_.values.data() + static_cast<size_t>(f) * static_cast<size_t>(padded_hidden_);
     for (size_t k = 0; k < hidden; ++k) {
-      row[k] = static_cast<float>(direction[k] * unit * length);
+      row[k] = static_cast<float>(written[k] * length);
       encoder_.values[place(f, static_cast<int>(k))] =
-          static_cast<float>(direction[k] * unit * static_cast<double>(norm));
+          static_cast<float>(read[k] * static_cast<double>(norm));
     }
     measure_norm(f);
   });
@@ -80,7 +89,7 @@ void SparseModel::initialise(uint64_t seed, float norm, float threshold) {
 
 void SparseModel::start_from(const std::vector<float>& encoder, const std::vector<float>& encoder_bias,
                              const std::vector<float>& decoder, const std::vector<float>& decoder_bias) {
-  pack(encoder, encoder_.values);
+  pack(encoder, shape_.features, encoder_.values);
   pad(decoder, decoder_.values);
   std::copy(encoder_bias.begin(), encoder_bias.end(), encoder_bias_.values.data());
   std::copy(decoder_bias.begin(), decoder_bias.end(), decoder_bias_.values.data());
@@ -107,12 +116,13 @@ void SparseModel::over_rows(int rows, const std::function<void(int, int)>& body)
   });
 }
 
-// out = a b over rows [from, to) of a: b is [a's columns, 32].
-void SparseModel::product(const FloatPanels& a, int from, int to, const float* b, float* out) const {
+// out = a b over rows [from, to) of a, or out + a b: b is [a's columns, 32].
+void SparseModel::product(const FloatPanels& a, int from, int to, const float* b, float* out,
+                          bool add) const {
   for (int block = 0; block < a.panels(); block += kBlocksPerSlice) {
-    kernels_.rows_times_panel(a.panel(block, from), a.stride(),
-                              b + static_cast<std::ptrdiff_t>(block) * kWidth * kWidth,
-                              std::min(kBlocksPerSlice, a.panels() - block), to - from, out, block > 0);
+    kernels_.rows_times_panel(
+        a.panel(block, from), a.stride(), b + static_cast<std::ptrdiff_t>(block) * kWidth * kWidth,
+        std::min(kBlocksPerSlice, a.panels() - block), to - from, out, add || block > 0);
   }
 }
 
@@ -218,20 +228,21 @@ void SparseModel::keep_largest_of_batch(int rows) {
   }
 }
 
-// Of rows [from, to): errors_ = x' - x, and its square in square_errors_.
-void SparseModel::decode_rows(const RowBatch& x, int from, int to) {
+// Of rows [from, to): errors_ = y' - y, and its square in square_errors_.
+void SparseModel::decode_rows(const RowBatch& x, const RowBatch& y, int from, int to) {
   const int blocks = padded_hidden_ / kWidth;
   for (int i = from; i < to; ++i) std::copy_n(decoder_bias_.values.data(), padded_hidden_, error_row(i));
+  if (shape_.skip) add_skip(x, from, to);
   over_entries(from, to, &Row::active, [&](int row, const Entry& entry) {
     kernels_.add_scaled(decoder_row(entry.feature), entry.value, blocks, error_row(row));
   });
   for (int i = from; i < to; ++i) {
-    kernels_.add_scaled(x.row(i), -1.0F, blocks, error_row(i));
+    kernels_.add_scaled(y.row(i), -1.0F, blocks, error_row(i));
     square_errors_[static_cast<size_t>(i)] = kernels_.dot(error_row(i), error_row(i), blocks);
   }
 }
 
-SparseFigures SparseModel::train(const RowBatch& x, int rows, const SparseStep& options) {
+SparseFigures SparseModel::train(const RowBatch& x, const RowBatch& y, int rows, const SparseStep& options) {
   ++updates_;
   dead_.clear();
   for (int f = 0; f < shape_.features; ++f) {
@@ -261,9 +272,9 @@ SparseFigures SparseModel::train(const RowBatch& x, int rows, const SparseStep& 
 
   size_t active = 0;
   if (many_fire(x, rows)) {
-    active = dense_step(x, rows, scale, penalty, adam);
+    active = dense_step(x, y, rows, scale, penalty, adam);
   } else {
-    active = listed_step(x, rows, scale, penalty, options, adam);
+    active = listed_step(x, y, rows, scale, penalty, options, adam);
   }
   const double square = std::accumulate(square_errors_.begin(), square_errors_.end(), 0.0);
   figures.square_error = square / elements;
@@ -278,12 +289,13 @@ SparseFigures SparseModel::train(const RowBatch& x, int rows, const SparseStep& 
 }
 
 // A step on lists of active features.
-size_t SparseModel::listed_step(const RowBatch& x, int rows, float scale, float penalty,
+size_t SparseModel::listed_step(const RowBatch& x, const RowBatch& y, int rows, float scale, float penalty,
                                 const SparseStep& options, const AdamStep& adam) {
   const bool batchwise = shape_.architecture == Architecture::kBatchTopK;
   const size_t numbers = static_cast<size_t>(rows) * static_cast<size_t>(padded_hidden_);
   if (errors_.size() < numbers) errors_ = AlignedArray<float>(numbers);
   if (!dead_.empty() && aux_errors_.size() < numbers) aux_errors_ = AlignedArray<float>(numbers);
+  if (shape_.skip && error_panels_.rows() < rows) error_panels_ = FloatPanels(rows, shape_.hidden);
   const float least = batchwise ? kSurelyBelow * batch_threshold_ : 0.0F;
   find_fired(x, rows, true, least);
   size_t active = 0;
@@ -303,7 +315,8 @@ size_t SparseModel::listed_step(const RowBatch& x, int rows, float scale, float 
   }
   const float aux_scale = scale * options.aux_weight;
   over_rows(rows, [&](int from, int to) {
-    decode_rows(x, from, to);
+    decode_rows(x, y, from, to);
+    if (shape_.skip) pack_errors(from, to);
     differentiate_rows(from, to, scale, aux_scale);
   });
   index_by_feature(rows);
@@ -319,18 +332,19 @@ size_t SparseModel::listed_step(const RowBatch& x, int rows, float scale, float 
     for (int i = 0; i < rows; ++i) kernels_.add_scaled(error_row(i) + block * kWidth, 1.0F, 1, sums);
     decoder_bias_.update(kernels_, static_cast<size_t>(block * kWidth), sums, scale, nullptr, 1, adam);
   });
+  if (shape_.skip) update_skip(x, rows, scale, adam);
   return active;
 }
 
-void SparseModel::encode(const RowBatch& x, int rows, std::vector<std::vector<Fired>>& fired,
-                         std::vector<float>& square_errors) {
+void SparseModel::encode(const RowBatch& x, const RowBatch& y, int rows,
+                         std::vector<std::vector<Fired>>& fired, std::vector<float>& square_errors) {
   dead_.clear();
   square_errors_.resize(static_cast<size_t>(rows));
   fired.assign(static_cast<size_t>(rows), {});
   if (many_fire(x, rows)) {
     prepare_dense(rows);
     over_rows(rows, [&](int from, int to) {
-      dense_forward(x, from, to);
+      dense_forward(x, y, from, to);
       for (int panel = 0; panel < panels_; ++panel) {
         for (int i = from; i < to; ++i) {
           const float* values = activations_.panel(panel, i);
@@ -343,7 +357,7 @@ void SparseModel::encode(const RowBatch& x, int rows, std::vector<std::vector<Fi
     const size_t numbers = static_cast<size_t>(rows) * static_cast<size_t>(padded_hidden_);
     if (errors_.size() < numbers) errors_ = AlignedArray<float>(numbers);
     find_fired(x, rows, false, shape_.architecture == Architecture::kBatchTopK ? batch_threshold_ : 0.0F);
-    over_rows(rows, [&](int from, int to) { decode_rows(x, from, to); });
+    over_rows(rows, [&](int from, int to) { decode_rows(x, y, from, to); });
     for (int i = 0; i < rows; ++i) {
       for (const Entry& entry : rows_[static_cast<size_t>(i)].active)
         fired[static_cast<size_t>(i)].push_back({entry.feature, entry.value});

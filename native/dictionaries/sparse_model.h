@@ -34,6 +34,11 @@ struct SparseShape {
   int features = 0;
   int k = 0;            ///< kTopK and kBatchTopK
   float bandwidth = 0;  ///< kJumpRelu
+  /// A transcoder predicts a target of its input, of the same width: y' instead of x', and y in all losses.
+  bool transcodes = false;
+  /// y' = decoder f + decoder_bias + skip x (Paulo, Shabalin & Belrose 2025, "Transcoders Beat Sparse
+  /// Autoencoders").
+  bool skip = false;
 };
 
 struct SparseStep {
@@ -86,7 +91,8 @@ struct RowBatch {
 /// Only the encoder's product of a step is dense. Active features are decoded, and their gradients collected,
 /// feature by feature: with 32 of 16,384 features active, each is a 500th of the dense work. A kRelu model,
 /// in which half of the features fire at first, uses dense products for everything while many fire. Every sum
-/// has a fixed order, so results do not depend on the number of threads.
+/// has a fixed order, so results do not depend on the number of threads. A skip term is one more dense
+/// product.
 ///
 /// Decoder rows have length 1 and lose the part of their gradient along themselves (Gao et al. 2024, section
 /// A.1), except for kRelu, whose penalty counts their lengths.
@@ -95,19 +101,19 @@ class SparseModel {
   SparseModel(const SparseShape& shape, ThreadTeam& team);
   ~SparseModel();
 
-  /// Random directions: encoder rows of length `norm`, decoder rows of the same direction and of length 1, or
-  /// `norm` for kRelu; biases of 0.
+  /// Random directions: encoder rows of length `norm`, decoder rows of the same direction, or of another one
+  /// for transcoders, and of length 1, or `norm` for kRelu; biases and skip term of 0.
   void initialise(uint64_t seed, float norm, float threshold);
 
   /// Instead of random directions: [features, hidden], [features], [features, hidden], [hidden].
   void start_from(const std::vector<float>& encoder, const std::vector<float>& encoder_bias,
                   const std::vector<float>& decoder, const std::vector<float>& decoder_bias);
 
-  /// One update on the first rows of x.
-  SparseFigures train(const RowBatch& x, int rows, const SparseStep& step);
+  /// One update on the first rows of x and their targets y: of an autoencoder x itself.
+  SparseFigures train(const RowBatch& x, const RowBatch& y, int rows, const SparseStep& step);
 
-  /// Active features of rows as after training, and each row's |x' - x|^2.
-  void encode(const RowBatch& x, int rows, std::vector<std::vector<Fired>>& fired,
+  /// Active features of rows as after training, and each row's |y' - y|^2.
+  void encode(const RowBatch& x, const RowBatch& y, int rows, std::vector<std::vector<Fired>>& fired,
               std::vector<float>& square_errors);
 
   int64_t updates() const { return updates_; }
@@ -118,10 +124,13 @@ class SparseModel {
   /// Length of a feature's decoder row.
   float norm(int feature) const { return norms_[static_cast<size_t>(feature)]; }
 
-  std::vector<float> encoder() const { return unpacked(encoder_.values); }  ///< [features, hidden]
+  /// [features, hidden]
+  std::vector<float> encoder() const { return unpacked(encoder_.values, shape_.features); }
   std::vector<float> decoder() const { return unpadded(decoder_.values); }  ///< [features, hidden]
   std::vector<float> encoder_bias() const { return head(encoder_bias_.values, shape_.features); }
   std::vector<float> decoder_bias() const { return head(decoder_bias_.values, shape_.hidden); }
+  /// [hidden, hidden], by output; empty without a skip term.
+  std::vector<float> skip() const { return unpacked(skip_.values, shape_.skip ? shape_.hidden : 0); }
 
   /// Everything that the next update depends on.
   NamedNumbers state() const;
@@ -159,11 +168,11 @@ class SparseModel {
   class Borrowed;
 
   static std::vector<float> head(const AlignedArray<float>& values, int count);
-  std::vector<float> unpacked(const AlignedArray<float>& panels) const;
-  void pack(const std::vector<float>& from, AlignedArray<float>& panels) const;
+  std::vector<float> unpacked(const AlignedArray<float>& panels, int rows) const;
+  void pack(const std::vector<float>& from, int rows, AlignedArray<float>& panels) const;
   std::vector<float> unpadded(const AlignedArray<float>& rows) const;
   void pad(const std::vector<float>& from, AlignedArray<float>& rows) const;
-  size_t place(int feature, int dimension) const;
+  size_t place(int row, int dimension) const;
   float* error_row(int row) {
     return errors_.data() + static_cast<size_t>(row) * static_cast<size_t>(padded_hidden_);
   }
@@ -173,23 +182,28 @@ class SparseModel {
   template <class Visit>
   void over_entries(int from, int to, std::vector<Entry> Row::*list, const Visit& visit);
   void over_rows(int rows, const std::function<void(int, int)>& body);
-  void product(const FloatPanels& a, int from, int to, const float* b, float* out) const;
+  void product(const FloatPanels& a, int from, int to, const float* b, float* out, bool add = false) const;
+  const float* skip_panel(int block) const { return skip_.values.data() + place(block * 32, 0); }
   void multiply_encoder(const RowBatch& x, int from, int to, int panel, float* h) const;
   void find_fired(const RowBatch& x, int rows, bool training, float least);
   void find_fired(const RowBatch& x, int from, int to, bool training, float least, Scratch& scratch);
   void keep_largest_of_batch(int rows);
-  void decode_rows(const RowBatch& x, int from, int to);
+  void decode_rows(const RowBatch& x, const RowBatch& y, int from, int to);
   void differentiate_rows(int from, int to, float scale, float aux_scale);
   void index_by_feature(int rows);
   void update_panel(const RowBatch& x, int panel, int rows, float scale, float aux_scale, float penalty,
                     const AdamStep& adam, Scratch& scratch);
   void update_thresholds(int panel, float penalty, const AdamStep& adam);
-  size_t listed_step(const RowBatch& x, int rows, float scale, float penalty, const SparseStep& options,
-                     const AdamStep& adam);
+  size_t listed_step(const RowBatch& x, const RowBatch& y, int rows, float scale, float penalty,
+                     const SparseStep& options, const AdamStep& adam);
   bool many_fire(const RowBatch& x, int rows);
   void prepare_dense(int rows);
-  void dense_forward(const RowBatch& x, int from, int to);
-  size_t dense_step(const RowBatch& x, int rows, float scale, float penalty, const AdamStep& adam);
+  void dense_forward(const RowBatch& x, const RowBatch& y, int from, int to);
+  size_t dense_step(const RowBatch& x, const RowBatch& y, int rows, float scale, float penalty,
+                    const AdamStep& adam);
+  void add_skip(const RowBatch& x, int from, int to);
+  void pack_errors(int from, int to);
+  void update_skip(const RowBatch& x, int rows, float scale, const AdamStep& adam);
   void measure_norm(int feature);
   void measure_threshold(int feature);
 
@@ -202,6 +216,7 @@ class SparseModel {
   Trained encoder_;  // panels of 32 features, each [padded hidden][32]: as the product reads it
   Trained decoder_;  // [padded features][padded hidden]
   Trained encoder_bias_, decoder_bias_, log_threshold_;
+  Trained skip_;  // as encoder_, by output; empty without a skip term
   std::vector<float> norms_;
   std::vector<float> thresholds_;
   std::vector<int64_t> last_fired_;  // update
@@ -213,7 +228,7 @@ class SparseModel {
   std::vector<Row> rows_;
   std::vector<int32_t> dead_;
   int aux_k_ = 0;
-  // [rows][padded hidden]: x' - x, and the same after the auxiliary loss
+  // [rows][padded hidden]: y' - y, and the same after the auxiliary loss
   AlignedArray<float> errors_, aux_errors_;
   std::vector<float> square_errors_;
   std::vector<float> activation_sums_;  // [padded features]: over the rows
@@ -221,9 +236,10 @@ class SparseModel {
   std::vector<size_t> use_starts_;      // [padded features + 1]
   std::vector<Use> uses_;
 
+  FloatPanels error_panels_;  // [rows, hidden]: y' - y, of a dense step or for the skip term
+
   // A dense step.
   FloatPanels activations_, gradients_;  // [rows, features]: f, and of the loss by f
-  FloatPanels error_panels_;             // [rows, hidden]: x' - x
   FloatPanels decoder_panels_;           // [features, hidden]
   FloatPanels decoder_turned_;           // [hidden, features]
 

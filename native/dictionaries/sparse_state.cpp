@@ -4,24 +4,24 @@
 #include "base/error.h"
 #include "dictionaries/sparse_model.h"
 
-// Checkpoints of a model: matrices [features, hidden], without padding.
+// Checkpoints of a model: matrices [features, hidden], of the skip term [hidden, hidden], without padding.
 
 namespace tapline::dictionaries {
 
-std::vector<float> SparseModel::unpacked(const AlignedArray<float>& panels) const {
-  std::vector<float> out(static_cast<size_t>(shape_.features) * static_cast<size_t>(shape_.hidden));
-  team_.parallel_for(shape_.features, [&](int f) {
-    float* row = out.data() + static_cast<size_t>(f) * static_cast<size_t>(shape_.hidden);
-    for (int k = 0; k < shape_.hidden; ++k) row[k] = panels.data()[place(f, k)];
+std::vector<float> SparseModel::unpacked(const AlignedArray<float>& panels, int rows) const {
+  std::vector<float> out(static_cast<size_t>(rows) * static_cast<size_t>(shape_.hidden));
+  team_.parallel_for(rows, [&](int i) {
+    float* row = out.data() + static_cast<size_t>(i) * static_cast<size_t>(shape_.hidden);
+    for (int k = 0; k < shape_.hidden; ++k) row[k] = panels.data()[place(i, k)];
   });
   return out;
 }
 
-void SparseModel::pack(const std::vector<float>& from, AlignedArray<float>& panels) const {
+void SparseModel::pack(const std::vector<float>& from, int rows, AlignedArray<float>& panels) const {
   const auto hidden = static_cast<size_t>(shape_.hidden);
-  for (int f = 0; f < shape_.features; ++f)
+  for (int i = 0; i < rows; ++i)
     for (int k = 0; k < shape_.hidden; ++k)
-      panels[place(f, k)] = from[static_cast<size_t>(f) * hidden + static_cast<size_t>(k)];
+      panels[place(i, k)] = from[static_cast<size_t>(i) * hidden + static_cast<size_t>(k)];
 }
 
 std::vector<float> SparseModel::unpadded(const AlignedArray<float>& rows) const {
@@ -48,11 +48,12 @@ NamedNumbers SparseModel::state() const {
     out.emplace_back(name + ".v", read(trained.v));
   };
   const auto of_features = [&](const AlignedArray<float>& values) { return head(values, shape_.features); };
-  add("encoder", encoder_, [&](const auto& values) { return unpacked(values); });
+  add("encoder", encoder_, [&](const auto& values) { return unpacked(values, shape_.features); });
   add("decoder", decoder_, [&](const auto& values) { return unpadded(values); });
   add("encoder_bias", encoder_bias_, of_features);
   add("decoder_bias", decoder_bias_, [&](const auto& values) { return head(values, shape_.hidden); });
   add("log_threshold", log_threshold_, of_features);
+  if (shape_.skip) add("skip", skip_, [&](const auto& values) { return unpacked(values, shape_.hidden); });
   // As two numbers below 2^24, which a float represents exactly.
   std::vector<float> fired;
   for (int f = 0; f < shape_.features; ++f) {
@@ -83,7 +84,8 @@ void SparseModel::restore(const NamedNumbers& state) {
     write(find(name + ".m", size), trained.m);
     write(find(name + ".v", size), trained.v);
   };
-  load("encoder", encoder_, features * hidden, [&](const auto& from, auto& to) { pack(from, to); });
+  load("encoder", encoder_, features * hidden,
+       [&](const auto& from, auto& to) { pack(from, shape_.features, to); });
   load("decoder", decoder_, features * hidden, [&](const auto& from, auto& to) { pad(from, to); });
   const auto copy = [](const std::vector<float>& from, AlignedArray<float>& to) {
     std::copy(from.begin(), from.end(), to.data());
@@ -91,6 +93,9 @@ void SparseModel::restore(const NamedNumbers& state) {
   load("encoder_bias", encoder_bias_, features, copy);
   load("decoder_bias", decoder_bias_, hidden, copy);
   load("log_threshold", log_threshold_, features, copy);
+  if (shape_.skip) {
+    load("skip", skip_, hidden * hidden, [&](const auto& from, auto& to) { pack(from, shape_.hidden, to); });
+  }
   const auto whole = [](float high, float low) {
     return (static_cast<int64_t>(high) << 24) + static_cast<int64_t>(low);
   };

@@ -17,6 +17,7 @@ constexpr size_t kNowhere = static_cast<size_t>(-1);
 std::vector<int> check_request(const Passes& passes, const FeatureRequest& request) {
   std::vector<int> ascending = check_layers(passes, request.layers);
   check_hidden(passes, request.point);
+  if (request.target) check_hidden(passes, *request.target);
   if (ascending.empty()) throw Error(ErrorCode::kInvalidArgument, "At least one layer is needed.");
   for (size_t i = 0; i < request.sequences.size(); ++i) {
     check_tokens(passes, request.sequences[i]);
@@ -46,12 +47,22 @@ class Features {
       row_of_.push_back(row_of_.back() + (all ? request.sequences[i].size() - request.start_of(i) : 1));
     }
     result_.layers = request.layers;
-    result_.states.assign(request.layers.size(), std::vector<float>(row_of_.back() * width_));
-    result_.excluded.resize(request.layers.size());
-    for (const int layer : request.layers) {
-      const Place place = Place{layer, request.point}.computed_at();
+    for (const int layer : request.layers) places_.push_back({layer, request.point});
+    if (request.target)
+      for (const int layer : request.layers) places_.push_back({layer, *request.target});
+    result_.states.assign(places_.size(), std::vector<float>(row_of_.back() * width_));
+    result_.excluded.resize(places_.size());
+    for (const Place& each : places_) {
+      const Place place = each.computed_at();
+      const bool twice = std::any_of(points_.begin(), points_.end(),
+                                     [&](const TapPoint& point) { return point.place() == place; });
+      if (twice)
+        throw_error(ErrorCode::kInvalidArgument, each.text(), " is read as a point and as a target.");
       points_.push_back({place.layer, /*read=*/true, nullptr, place.point});
+      computed_order_.push_back(computed_order_.size());
     }
+    std::stable_sort(computed_order_.begin(), computed_order_.end(),
+                     [&](size_t a, size_t b) { return places_[a].layer < places_[b].layer; });
   }
 
   FeatureResult run(const CountProgress& progress) {
@@ -99,22 +110,22 @@ class Features {
       ++next;
     }
     // A mean needs all rows of a text, to decide which to include.
-    std::vector<std::vector<float>> whole(result_.layers.size());
-    std::vector<size_t> left(result_.layers.size(), target.size());
-    excluded_.assign(result_.layers.size(), {});
+    std::vector<std::vector<float>> whole(places_.size());
+    std::vector<size_t> left(places_.size(), target.size());
+    excluded_.assign(places_.size(), {});
     const auto sink = [&](const TappedRows& tapped) {
       const auto at = std::find_if(points_.begin(), points_.end(),
                                    [&](const TapPoint& point) { return point.place() == tapped.place(); });
-      const auto layer = static_cast<size_t>(at - points_.begin());
+      const auto matrix = static_cast<size_t>(at - points_.begin());
       for (size_t row = 0; row < tapped.count; ++row) {
         const auto index = static_cast<size_t>((*tapped.indices)[row]);
         const float* values = tapped.values + row * width_;
         if (mean_) {
-          whole[layer].resize(target.size() * width_);
-          std::copy_n(values, width_, whole[layer].data() + index * width_);
-          if (--left[layer] == 0) take_means(layer, std::exchange(whole[layer], {}), first, next);
+          whole[matrix].resize(target.size() * width_);
+          std::copy_n(values, width_, whole[matrix].data() + index * width_);
+          if (--left[matrix] == 0) take_means(matrix, std::exchange(whole[matrix], {}), first, next);
         } else if (target[index] != kNowhere) {
-          std::copy_n(values, width_, result_.states[layer].data() + target[index] * width_);
+          std::copy_n(values, width_, result_.states[matrix].data() + target[index] * width_);
         }
       }
     };
@@ -122,13 +133,13 @@ class Features {
     return next;
   }
 
-  void take_means(size_t layer, const std::vector<float>& rows, size_t first, size_t end) {
+  void take_means(size_t matrix, const std::vector<float>& rows, size_t first, size_t end) {
     const float* row = rows.data();
     for (size_t sequence = first; sequence < end; ++sequence) {
       const std::vector<llama_token>& tokens = request_.sequences[sequence];
-      excluded_[layer] +=
+      excluded_[matrix] +=
           mean_of_counted(row, tokens.size(), width_, bos_tokens(passes_.info().bos, tokens),
-                          request_.start_of(sequence), result_.states[layer].data() + sequence * width_);
+                          request_.start_of(sequence), result_.states[matrix].data() + sequence * width_);
       row += tokens.size() * width_;
     }
   }
@@ -136,19 +147,16 @@ class Features {
   /// The first non-finite row of the sequences [first, end), for a sentence; empty if there is none.
   std::string not_finite(size_t first, size_t end) const {
     for (size_t sequence = first; sequence < end; ++sequence) {
-      for (const int layer : ascending_) {
-        const auto l =
-            std::find(result_.layers.begin(), result_.layers.end(), layer) - result_.layers.begin();
+      for (const size_t matrix : computed_order_) {
         for (size_t row = row_of_[sequence]; row < row_of_[sequence + 1]; ++row) {
-          const float* values = result_.states[static_cast<size_t>(l)].data() + row * width_;
+          const float* values = result_.states[matrix].data() + row * width_;
           if (all_finite(values, width_)) continue;
           const size_t token = request_.start_of(sequence) + row - row_of_[sequence];
           const std::string where = mean_ ? "in the mean of"
                                     : request_.rows == FeatureRows::kLast
                                         ? "at the last token of"
                                         : "at token " + std::to_string(token) + " of";
-          return Place{layer, request_.point}.text() + " is not finite " + where + " text " +
-                 std::to_string(sequence);
+          return places_[matrix].text() + " is not finite " + where + " text " + std::to_string(sequence);
         }
       }
     }
@@ -165,7 +173,9 @@ class Features {
   /// The last block computes only rows with outputs.
   const bool every_output_ = !passes_.causal() || (request_.rows != FeatureRows::kLast &&
                                                    ascending_.back() == passes_.info().n_layer - 1);
-  std::vector<TapPoint> points_;  // in the order of the layers
+  std::vector<Place> places_;           // by matrix: the layers in their order, then those of the target
+  std::vector<TapPoint> points_;        // the same
+  std::vector<size_t> computed_order_;  // matrices by layer
   FeatureResult result_;
   std::vector<ExcludedRows> excluded_;  // of the batch
 };

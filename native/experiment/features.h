@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/counted_rows.h"
@@ -15,6 +16,8 @@ struct FeatureRequest {
   std::vector<std::vector<llama_token>> sequences;
   std::vector<int> layers;
   Point point = Point::kBlockOut;
+  /// A second point of the same blocks, read in the same passes.
+  std::optional<Point> target;
   FeatureRows rows = FeatureRows::kLast;
   /// By sequence: the first token for kAll and kMean, for example of a response after its prompt. Empty: 0.
   std::vector<int32_t> starts;
@@ -24,11 +27,11 @@ struct FeatureRequest {
   }
 };
 
-/// One [rows, n_embd] matrix per layer, sequence by sequence.
+/// One [rows, n_embd] matrix per layer, sequence by sequence; then those of the target.
 struct FeatureResult {
   std::vector<int> layers;
   std::vector<std::vector<float>> states;
-  std::vector<ExcludedRows> excluded;  // by layer: from the means of all sequences
+  std::vector<ExcludedRows> excluded;  // by matrix: from the means of all sequences
 };
 
 /// Rows of many sequences, in packed batches that end after the deepest layer. All rows of the last block

@@ -59,7 +59,7 @@ DictionaryOptions dictionary_options(const Napi::Object& object) {
               options.sparsity_warmup, "epsilon", options.epsilon, "initialNorm", options.initial_norm,
               "initialThreshold", options.initial_threshold, "deadAfter", options.dead_after, "auxK",
               options.aux_k, "auxWeight", options.aux_weight, "heldOut", options.held_out, "threads",
-              options.threads);
+              options.threads, "transcodes", options.shape.transcodes, "skip", options.shape.skip);
   options.shape.architecture =
       name_field<Architecture>(object, "architecture", std::array{"relu", "topk", "batchtopk", "jumprelu"});
   return options;
@@ -74,6 +74,7 @@ void check(const DictionaryOptions& options) {
                      shape.features <= kMostNumbers && options.batch >= 1 && options.batch <= kMostNumbers &&
                      options.held_out >= 1 && options.aux_k >= 0 &&
                      (!keeps_k || (shape.k >= 1 && shape.k <= shape.features)) &&
+                     (!shape.skip || shape.transcodes) &&
                      (!jumps || (shape.bandwidth > 0 && options.initial_threshold > 0)) &&
                      options.initial_norm > 0 && options.learning_rate > 0 && options.epsilon > 0;
   if (sound) return;
@@ -89,6 +90,10 @@ Napi::Value open_trainer(const Call& call) {
     RowPiece& piece = pieces.emplace_back();
     piece.offset = -1;
     read_fields(given, "path", piece.path, "offset", piece.offset, "uses", piece.uses);
+    if (options.shape.transcodes) {
+      piece.target_offset = -1;  // lies in no file
+      read_fields(given, "targetOffset", *piece.target_offset);
+    }
     piece.type = name_field<NumberType>(given, "type", std::array{"f32", "f16", "bf16"});
   });
   NamedNumbers state;
@@ -195,6 +200,11 @@ Napi::Value weights(const Shared& shared, const Call& call) {
             "decoder", hand_over(env, std::move(weights.decoder)), "decoderBias", weights.decoder_bias,
             "mean", shared->trainer.mean(), "scale", shared->trainer.scale());
         set_nonempty(out, "threshold", weights.thresholds);
+        if (shared->trainer.options().shape.transcodes) {
+          const dictionaries::RowScale& target = shared->trainer.target_scale();
+          set_fields(out, "targetMean", target.mean, "targetScale", target.scale);
+        }
+        if (!weights.skip.empty()) out.Set("skip", hand_over(env, std::move(weights.skip)));
         return out;
       });
 }

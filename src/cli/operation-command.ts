@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Operation } from "../contracts/index.js";
 import { defaults, limits } from "../contracts/limits.js";
-import { blockPoints } from "../contracts/names.js";
+import { blockPoints, targetPoints } from "../contracts/names.js";
 import type { ConductOptions } from "./conduct.js";
 import { UsageError } from "./exit-code.js";
 import { integerBetween, layerList, numbersThat } from "./options.js";
@@ -22,6 +22,11 @@ export interface CommonOptions extends ConductOptions {
 /** `--point` of operations that read activations. */
 export function readPointOption(): Option {
   return new Option("--point <point>", "hook point to read (default: block_out)").choices([...blockPoints]);
+}
+
+/** The option of a transcoder's target. */
+export function targetOption(help: string): Option {
+  return new Option("--target <point>", help).choices([...targetPoints]);
 }
 
 /** A command's option for blocks: flags, help and parser. */

@@ -19,10 +19,13 @@ export function trainHere(
         progress: (now) => progress.show({ status: "running", progress: now }),
       }),
     async (result) => {
-      const files = [...result.reports.flatMap(({ layer }) => filesOf(out, layer)), join(out, "sae.json")];
+      const files = [
+        ...result.reports.flatMap(({ layer }) => filesOf(out, layer, training)),
+        join(out, "sae.json"),
+      ];
       if (json) return printJson({ ...result, files });
       const canvas = canvasOf(process.stdout);
-      const lines = saePicture(result, training.features, canvas);
+      const lines = saePicture({ ...result, target: training.target }, training.features, canvas);
       files.forEach((file, index) => {
         lines.push(dim((index === 0 ? "Saved" : "").padEnd(13), canvas.colors) + shortPath(file));
       });

@@ -23,7 +23,11 @@ export const innerPoints = ["block_in", "attn_out", "mid", "ffn_in", "ffn_out"] 
 export const blockPoints = [...innerPoints, "block_out"] as const;
 export type BlockPoint = (typeof blockPoints)[number];
 
-/** Whether a value is one of them. */
+/** The points that a transcoder can predict, from `ffn_in` of the same block. */
+export const targetPoints = ["ffn_out"] as const;
+export type TargetPoint = (typeof targetPoints)[number];
+
+/** Whether a value is a point with one vector of the hidden size per token. */
 export function isBlockPoint(word: unknown): word is BlockPoint {
   return (blockPoints as readonly unknown[]).includes(word);
 }

@@ -1,6 +1,6 @@
 import Type, { type Static } from "typebox";
 import { Excluded } from "./excluded.js";
-import { blockPoints, textRows } from "./names.js";
+import { blockPoints, targetPoints, textRows } from "./names.js";
 import { optional } from "./optional.js";
 import { Provenance } from "./provenance.js";
 
@@ -22,6 +22,11 @@ export const notedResultFields = { note: Type.String(), ...resultFields };
 /** Absent for the block's output, as in results of earlier versions. */
 export const pointRead = optional.Enum([...blockPoints], {
   description: "Point of each block that was read; if absent, its output.",
+});
+
+/** Absent where there is none. */
+export const targetRead = optional.Enum([...targetPoints], {
+  description: "Second point of each block that was read, the target of a transcoder.",
 });
 
 /** The same for the activations of each text. */

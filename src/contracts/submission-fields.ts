@@ -1,7 +1,7 @@
 import Type from "typebox";
 import { defaults, limits } from "./limits.js";
 import { Name } from "./live.js";
-import { blockPoints } from "./names.js";
+import { blockPoints, targetPoints } from "./names.js";
 import { optional } from "./optional.js";
 
 export const text = (description: string) => Type.String({ minLength: 1, description });
@@ -63,6 +63,10 @@ export const readPoint = (more = "") =>
       "Point of each block to read: its output (block_out, default), its attention or MLP output (attn_out, " +
       `ffn_out), the stream before these (block_in, mid), or the MLP's input (ffn_in). Models without this point are refused.${more}`,
   });
+
+/** A second point, which a transcoder predicts from the first. */
+export const targetPoint = (what: string) =>
+  optional.Enum([...targetPoints], { description: `${what} Requires the point ffn_in.` });
 
 export const split = Type.Enum(["train", "test"], {
   description: "Whether the example is for training or held out.",

@@ -10,6 +10,8 @@ export interface RowPiece {
   path: string;
   /** Byte offset of the first row. */
   offset: number;
+  /** For a transcoder: byte offset of the first row's target, of the same type. */
+  targetOffset?: number;
   type: WeightType;
   /** The use of each row: 0 none, 1 training, 2 evaluation. */
   uses: Uint8Array;
@@ -28,6 +30,10 @@ export interface DictionaryTraining {
   k: number;
   /** For `jumprelu`. */
   bandwidth: number;
+  /** A transcoder: it predicts each row's target. */
+  transcodes?: boolean;
+  /** With a linear skip term from its input to its output. */
+  skip?: boolean;
   steps: number;
   /** Rows per step. */
   batch: number;
@@ -96,7 +102,7 @@ export interface StrongRow {
 /**
  * h = encoder ((x - mean) / scale) + encoderBias; (x' - mean) / scale = f decoder + decoderBias, with activations f of h:
  * for `batchtopk` and `jumprelu`, h if it exceeds the threshold. Decoder rows have length 1, so an activation is the length
- * that it adds.
+ * that it adds. A transcoder's output is (y' - targetMean) / targetScale = f decoder + decoderBias + skip (x - mean) / scale.
  */
 export interface DictionaryWeights {
   /** [features, hidden] */
@@ -109,6 +115,11 @@ export interface DictionaryWeights {
   /** [hidden] */
   mean: Float32Array;
   scale: number;
+  /** [hidden], of a transcoder's targets. */
+  targetMean?: Float32Array;
+  targetScale?: number;
+  /** [hidden, hidden], by output. */
+  skip?: Float32Array;
 }
 
 interface Options {

@@ -140,6 +140,23 @@ test("SAELens: decoder norms are folded in only where activations depend on them
   assert.equal((await read(saeLens({}, { scaling_factor: [two, [1, 1]] }))).notes, []);
 });
 
+test("SAELens: a TopK autoencoder that names another hook as its output is a transcoder", async () => {
+  const hooks = { hook_name: "blocks.3.mlp.hook_in", hook_name_out: "blocks.3.hook_mlp_out" };
+  const of = (more: object, metadata: object = hooks) =>
+    saeLens({ architecture: "topk", k: 1, metadata, ...more });
+  assert.equal(await read(of({})), {
+    ...{ ...plain, layout: "SAELens", activation: "topk", k: 1, transcoder: true },
+    origin: {
+      ...{ layer: 3, point: "ffn_in", writes: "ffn_out", prependBos: true },
+      ...{ hook: hooks.hook_name, hookOut: hooks.hook_name_out },
+    },
+  });
+  // Without another output, or of another architecture, it reconstructs what it reads.
+  for (const hook_name_out of [undefined, "", hooks.hook_name])
+    assert.is((await read(of({}, { ...hooks, hook_name_out }))).transcoder, undefined, hook_name_out);
+  assert.is((await read(of({ architecture: "standard" }))).transcoder, undefined);
+});
+
 test("SAELens: unsupported settings are refused in a sentence", async () => {
   const at = '"blocks.3.hook_resid_post"';
   const metadata = (hook_name: unknown) => ({ metadata: { hook_name } });

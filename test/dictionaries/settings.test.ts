@@ -224,7 +224,40 @@ test("the Lab's own layout: mean and scale of its rows are folded into its weigh
     const { activation, threshold, k } = await read(of({ architecture }));
     assert.equal([activation, threshold, k], ["jumprelu", [3, 4], 0]);
   }
+  // A transcoder writes rows of another mean and scale; its skip term takes the first out and gives the second.
+  const target: Arrays = { target_mean: [three, [100, 0, -1]], target_scale: [[1], [4]] };
+  const transcoder = (metadata: Record<string, string>, more: Arrays = {}) =>
+    folder(
+      {},
+      {
+        "sae-layer-5.safetensors": { ...arrays, ...more },
+        "sae-normalization-5.npz": { ...scaling(2), ...target },
+      },
+      metadata,
+    );
+  const written = { point: "ffn_in", target: "ffn_out", layer: "5" };
+  const common = {
+    ...{ ...plain, layout: "tapline's Lab", activation: "relu", transcoder: true },
+    origin: { layer: 5, point: "ffn_in", writes: "ffn_out" },
+    ...{ encoder: [0.5, 1, 1.5, 2, 2.5, 3], encoderBias: [0.5 - 15.5, -1 - 32] },
+    decoder: [12, 0, 16, 0, 0, 8],
+  };
+  assert.equal(await read(transcoder(written)), { ...common, decoderBias: [128, 32, 35] });
+  const skip = [...[1, 2, 3], ...[4, 5, 6], ...[7, 8, 9]];
+  // Times 4 / 2, and its product with the mean, 2 (31, 64, 97), leaves the bias.
+  assert.equal(await read(transcoder(written, { "skip.weight": [[3, 3], skip] })), {
+    ...{ ...common, skip: skip.map((value) => 2 * value) },
+    decoderBias: [128 - 62, 32 - 128, 35 - 194],
+  });
   for (const [files, message] of [
+    [
+      transcoder({ layer: "5" }, { "skip.weight": [[3, 3], skip] }),
+      "The file has a skip term, but does not record what it predicts.",
+    ],
+    [
+      of(written),
+      'Dictionaries of the layout the Lab\'s normalisation have an array target_mean; this file has "mean", "scale".',
+    ],
     [
       of({}, {}),
       "The Lab's autoencoder uses scaled activations: its sae-normalization-<layer>.npz must be in the same folder.",

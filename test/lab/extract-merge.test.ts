@@ -48,8 +48,10 @@ test("merged parts have the bytes of one run, for any texts, parts and forms", a
       fc.integer({ min: 2, max: 5 }),
       fc.constantFrom("all", "last", "mean"),
       fc.constantFrom("f32", "f16"),
-      async (lengths, parts, rows, dtype) => {
-        const { whole, divided } = await extracted(lengths, parts, { rows, dtype });
+      fc.boolean(),
+      async (lengths, parts, rows, dtype, both) => {
+        const points = both ? { point: "ffn_in", target: "ffn_out" } : {};
+        const { whole, divided } = await extracted(lengths, parts, { rows, dtype, ...points });
         const out = newPath();
         const merged = await mergeExtraction(divided, out);
         assert.is(merged.parts, parts);

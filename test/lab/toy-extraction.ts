@@ -22,7 +22,10 @@ export function toyModel(path: string, info: object = {}) {
       return {
         nBatch: options.nBatch,
         blockOutputs: { supported: true },
-        points: { block_out: { supported: true }, mid: { supported: false, reason: "No mid here." } },
+        points: {
+          ...{ block_out: { supported: true }, mid: { supported: false, reason: "No mid here." } },
+          ...{ ffn_in: { supported: true }, ffn_out: { supported: true } },
+        },
         features: async (request: FeatureRequest) => {
           batches.push(request);
           const rows = request.sequences.flatMap((tokens) =>
@@ -33,6 +36,9 @@ export function toyModel(path: string, info: object = {}) {
               layer,
               {
                 data: Float32Array.from(rows.flatMap((token) => [token, layer])),
+                ...(request.target && {
+                  target: { data: Float32Array.from(rows.flatMap((token) => [-token, layer / 2])) },
+                }),
                 excluded: { bos: request.sequences.length, outliers: layer },
               },
             ]),

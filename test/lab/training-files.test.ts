@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { encodeSafetensors } from "../../src/formats/safetensors.js";
+import { decodeSafetensors, encodeSafetensors } from "../../src/formats/safetensors.js";
 import { differenceOf } from "../../src/lab/difference.js";
 import { extractionFormat, type IndexHead } from "../../src/lab/extraction/folder.js";
 import { openExtraction, readShard } from "../../src/lab/extraction/open-extraction.js";
@@ -63,6 +63,7 @@ function extraction(
           token_ids: ints(tokens),
         },
         ...{ layer_1: layer(1), layer_5: layer(5) },
+        ...(Object.hasOwn(more.source ?? {}, "target") && { target_1: layer(-1), target_5: layer(-5) }),
       }),
     );
     return { file: own, rows: count };
@@ -139,7 +140,7 @@ test("an extraction's indices describe one part or several", async () => {
       { hidden: 0 },
       { hidden: "2" },
     ],
-    ...[{ rows: "some" }, { dtype: "f64" }, { point: "nowhere" }],
+    ...[{ rows: "some" }, { dtype: "f64" }, { point: "nowhere" }, { target: "mid" }],
   ]) {
     assert.is(
       await broken({ source }),
@@ -340,6 +341,60 @@ test("whole texts are held out, by their tokens and the seed alone", async () =>
   );
 });
 
+test("a transcoder's rows come with their targets, and are refused without", async () => {
+  const points = { point: "ffn_in", target: "ffn_out" };
+  const ask = (place: string, more: object = {}) =>
+    trainingRows(place, { layer: 5, rows: undefined, seed: 2, ...more });
+  const both = extraction("both", [texts(20, 4), texts(20, 4, 20)], { source: points });
+  const { pieces, extraction: opened } = await ask(both, { target: "ffn_out", point: "ffn_in" });
+  assert.equal(opened.form, { ...form, ...points });
+  for (const [i, { path, offset, targetOffset, type }] of pieces.entries()) {
+    const bytes = readFileSync(path);
+    const pairs = (at: number) => [0, 4, 8, 12].map((byte) => bytes.readFloatLE(at + byte));
+    assert.equal([pairs(offset), pairs(targetOffset!), type], [[5, 0, 5, 1], [-5, 0, -5, 1], "f32"], `${i}`);
+  }
+  // An autoencoder of the same extraction leaves them aside, and holds out the same texts.
+  const plain = (await ask(both)).pieces;
+  assert.equal(
+    plain.map(({ uses }) => uses),
+    pieces.map(({ uses }) => uses),
+  );
+  assert.not.ok(plain.some((piece) => "targetOffset" in piece));
+  const one = extraction("one-point", [texts(20, 4)], { source: { point: "ffn_in" } });
+  assert.is(
+    await refusal(() => ask(one, { target: "ffn_out" })),
+    `${one} contains ffn_in of blocks 1, 5, without ffn_out, which a transcoder predicts; extract both with --point ffn_in --target ffn_out.`,
+  );
+  assert.is(
+    await refusal(() => ask(both, { point: "mid", target: "ffn_out" })),
+    `${both} contains ffn_in of blocks 1, 5, not mid.`,
+  );
+  // A part with targets and one without belong to different extractions.
+  extraction("mixed", [texts(2, 3)], { file: "0-of-2", source: points });
+  extraction("mixed", [texts(1, 3, 2)], { file: "1-of-2", source: { point: "ffn_in" } });
+  assert.is(
+    await refusal(() => ask(join(folder, "mixed"))),
+    `The parts in ${join(folder, "mixed")} belong to different extractions: target is "ffn_out" and undefined.`,
+  );
+  // Targets of another width, or none at all, are not those of the index.
+  const path = join(both, "shard-0.safetensors");
+  const shard = decodeSafetensors(readFileSync(path));
+  for (const [target, message] of [
+    [{ shape: [80, 3], data: new Float32Array(240) }, "target_5 is F32 [80, 3], not f32 [80, 2]"],
+    [undefined, "it has no target_5"],
+  ] as const) {
+    const tensors = [...shard.tensors].filter(([name]) => name !== "target_5" || target !== undefined);
+    const all = Object.fromEntries(
+      tensors.map(([name, each]) => [name, name === "target_5" ? target : each]),
+    );
+    writeFileSync(path, encodeSafetensors(all as never));
+    assert.is(
+      await refusal(() => ask(both, { target: "ffn_out" })),
+      `${path} does not match the index: ${message}.`,
+    );
+  }
+});
+
 test("a training's settings follow from the request, the rows and the width", () => {
   const said = { features: 1024, steps: 1000, seed: 9 };
   const of = (
@@ -398,6 +453,14 @@ test("a training's settings follow from the request, the rows and the width", ()
   const alone = { threads: 2, resumed: false };
   assert.is(trainingBytes({ ...own, ...small }, alone), 1440 + 240 + 700 + 10_240);
   assert.is(trainingBytes({ ...own, ...small }, { threads: 2, resumed: true }), 2160 + 240 + 700 + 10_240);
+  // Transcoders: 28 of a batch, with targets and their panels; a skip term has three numbers for each of its nine, twice.
+  const transcoder = of("topk", { k: 5, target: "ffn_out", skip: true });
+  assert.equal([transcoder.transcodes, transcoder.skip], [true, true]);
+  assert.equal(
+    [of("topk", { target: "ffn_out" }).skip, Object.hasOwn(own, "transcodes"), Object.hasOwn(own, "skip")],
+    [undefined, false, false],
+  );
+  assert.is(trainingBytes({ ...transcoder, ...small }, alone), 2 * (720 + 108) + 420 + 700 + 10_240);
   // Dense ones have 20 for each feature of each row.
   assert.is(trainingBytes({ ...relu, ...small }, alone), 1440 + 240 + 20 * 50 + 10_240);
 });

@@ -148,7 +148,23 @@ test("texts' states: a matrix a layer, as wide as the model", async () => {
     "features",
     { sequences, layers: [4, 1], point: "mid", rows: "mean", starts, onProgress },
   ]);
-  for (const more of [{ point: "x" }, { starts: [0] }, { sequences: [[1]] }, { layers: ["0"] }]) {
+  answers.features = () => [
+    { layer: 2, states: Float32Array.of(1, 2, 3), target: Float32Array.of(4, 5, 6, 7, 8, 9) },
+  ];
+  const both = await context.features({ sequences, layers: [2], point: "ffn_in", target: "ffn_out" });
+  assert.equal(
+    [[...both.get(2)!.data], [...both.get(2)!.target!.data], both.get(2)!.target!.shape],
+    [
+      [1, 2, 3],
+      [4, 5, 6, 7, 8, 9],
+      [2, 3],
+    ],
+  );
+  assert.equal(last(), ["features", { sequences, layers: [2], point: "ffn_in", target: "ffn_out" }]);
+  for (const more of [
+    ...[{ point: "x" }, { starts: [0] }, { sequences: [[1]] }, { layers: ["0"] }],
+    { target: "x" },
+  ]) {
     assert.match(
       await refused(() => context.features({ sequences, layers: [0], ...more } as never)),
       /^INVALID_ARGUMENT: /,

@@ -143,6 +143,41 @@ test("packed texts have the same points as each alone", async () => {
   }
 });
 
+test("two points of packed texts are those of two calls", async () => {
+  const texts = [tokens, tokens.slice(0, 4), tokens.slice(2, 9)];
+  for (const rows of ["last", "all", "mean"] as const) {
+    const request = { sequences: texts, layers: [7, 0, 3], rows };
+    for (const [point, target] of [
+      ["ffn_in", "ffn_out"],
+      ["block_out", "attn_out"],
+    ] as const) {
+      const both = await context.features({ ...request, point, target });
+      const [first, second] = [
+        await context.features({ ...request, point }),
+        await context.features({ ...request, point: target }),
+      ];
+      for (const layer of [7, 0, 3]) {
+        const what = `${rows}, ${point} and ${target} of ${layer}`;
+        assert.equal(both.get(layer)!.data, first.get(layer)!.data, what);
+        assert.equal(both.get(layer)!.target!.data, second.get(layer)!.data, what);
+        assert.is(first.get(layer)!.target, undefined);
+      }
+    }
+  }
+  const request = { sequences: texts, layers: [3, 2] };
+  await rejects(
+    context.features({ ...request, point: "mid", target: "mid" }),
+    "INVALID_ARGUMENT",
+    /mid of block 3 is read as a point and as a target\.$/,
+  );
+  // A block's input is the output of the one before.
+  await rejects(
+    context.features({ ...request, point: "block_out", target: "block_in" }),
+    "INVALID_ARGUMENT",
+    /block_in of block 3 is read as a point and as a target\.$/,
+  );
+});
+
 test("an ablated half adds nothing, and later points change accordingly", async () => {
   const at = await capture();
   const without = async (point: "attn_out" | "ffn_out") =>

@@ -54,6 +54,24 @@ export function training(
   };
 }
 
+/** The same for a transcoder: what it predicts from each row is in the same file. */
+export function transcoding(
+  rows: Rows,
+  targets: Float32Array,
+  architecture: DictionaryArchitecture,
+  more: Partial<DictionaryTraining> = {},
+): DictionaryTraining {
+  const both = new Float32Array(2 * targets.length);
+  both.set(rows.features);
+  both.set(targets, targets.length);
+  const file = fileOf(both);
+  const targetOffset = file.offset + 4 * targets.length;
+  return training(rows, architecture, {
+    ...{ pieces: [{ ...file, targetOffset, type: "f32", uses: rows.uses }], transcodes: true },
+    ...more,
+  });
+}
+
 /** A trainer, closed after its use. */
 export async function trained<T>(
   settings: DictionaryTraining,

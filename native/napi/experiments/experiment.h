@@ -31,8 +31,8 @@ Napi::Value start(const std::shared_ptr<Passes>& passes, const Call& call, Reque
 }
 
 /// The default is the block output.
-inline Point point_field(const Napi::Object& object) {
-  return name_field<Point>(object, "point", kPointNames, Point::kBlockOut);
+inline Point point_field(const Napi::Object& object, const char* name = "point") {
+  return name_field<Point>(object, name, kPointNames, Point::kBlockOut);
 }
 
 inline Napi::Object to_js(Napi::Env env, const TopTokens& top) {

@@ -10,8 +10,9 @@ import {
 } from "./dictionary.js";
 
 /**
- * Reads an autoencoder that the Lab trained: `sae-layer-<n>.safetensors` and its `sae-normalization-<n>.npz`. It works
- * on (x - mean) / scale; both are folded in.
+ * Reads an autoencoder or transcoder that the Lab trained: `sae-layer-<n>.safetensors` and its
+ * `sae-normalization-<n>.npz`. It works on (x - mean) / scale, and a transcoder predicts (y - target_mean) / target_scale;
+ * both are folded in.
  * @throws FormatError
  */
 export async function readLabSae(
@@ -30,23 +31,39 @@ export async function readLabSae(
   const scaling = new Arrays(normalisation, "the Lab's normalisation");
   const mean = await scaling.read("mean", hidden);
   const scale = await scaling.scalar("scale");
-  if (!(scale > 0)) throw new FormatError(`The scale of the Lab's normalisation is ${scale}.`);
+  const { target } = metadata;
+  const targetMean = target === undefined ? mean : await scaling.read("target_mean", hidden);
+  const targetScale = target === undefined ? scale : await scaling.scalar("target_scale");
+  for (const each of [scale, targetScale])
+    if (!(each > 0)) throw new FormatError(`The scale of the Lab's normalisation is ${each}.`);
   scaleRows(encoder, new Float64Array(features).fill(1 / scale));
   for (let feature = 0; feature < features; feature++) {
     let sum = 0;
     for (let i = 0; i < hidden; i++) sum += (encoder[feature * hidden + i] as number) * (mean[i] as number);
     encoderBias[feature] = (encoderBias[feature] as number) - sum;
   }
-  scaleRows(decoder, new Float64Array(features).fill(scale));
+  scaleRows(decoder, new Float64Array(features).fill(targetScale));
+  const skip = arrays.has("skip.weight") ? await arrays.read("skip.weight", hidden, hidden) : undefined;
+  if (skip !== undefined && target === undefined)
+    throw new FormatError("The file has a skip term, but does not record what it predicts.");
+  if (skip !== undefined) scaleRows(skip, new Float64Array(hidden).fill(targetScale / scale));
   const layer = Number(metadata.layer);
   return {
     layout: "tapline's Lab",
     ...(await activationOf(arrays, metadata, features)),
     ...weights,
-    decoderBias: decoderBias.map((value, i) => value * scale + (mean[i] as number)),
+    decoderBias: decoderBias.map((value, i) => {
+      let sum = value * targetScale + (targetMean[i] as number);
+      if (skip !== undefined)
+        for (let j = 0; j < hidden; j++) sum -= (skip[i * hidden + j] as number) * (mean[j] as number);
+      return sum;
+    }),
+    ...(target !== undefined && { transcoder: true }),
+    ...(skip && { skip }),
     origin: {
       ...(metadata.layer !== undefined && Number.isInteger(layer) && { layer }),
       point: metadata.point ?? "block_out",
+      ...(target !== undefined && { writes: target }),
       ...(metadata.model !== undefined && { model: metadata.model }),
     },
   };

@@ -45,7 +45,10 @@ interface SaeLensSettings {
 export async function readSaeLens(config: unknown, source: TensorSource): Promise<ReadLayout> {
   const settings = settingsFrom(settingsOf(config, "cfg.json"));
   const { origin, hookOut } = settings;
-  const isTranscoder = settings.architecture.includes("transcoder");
+  // SAELens has no class for TopK transcoders: a TopK autoencoder that names another hook as its output is one.
+  const writesElsewhere = hookOut !== undefined && hookOut !== "" && hookOut !== origin.hook;
+  const isTranscoder =
+    settings.architecture.includes("transcoder") || (settings.architecture === "topk" && writesElsewhere);
   const architecture = withoutTranscoder(settings.architecture);
   if (settings.reshape !== "none") {
     throw new FormatError(

@@ -12,12 +12,15 @@ import { readShard, type ShardRows } from "./open-extraction.js";
 import {
   indexName,
   isIndexName,
+  matrixNames,
   type Plan,
   Planner,
   type RowForm,
+  rowsName,
   type Shard,
   shardLayout,
   tableName,
+  targetsName,
   widthOf,
 } from "./plan.js";
 import { formOf, readIndex } from "./read-index.js";
@@ -189,8 +192,8 @@ interface PlacedText {
   tokens: Int32Array;
   file: FileHandle;
   rows: number;
-  /** File offset of each layer's rows of this text. */
-  offsets: ReadonlyMap<number, number>;
+  /** By matrix: file offset of this text's rows. */
+  offsets: ReadonlyMap<string, number>;
 }
 
 /** The texts of all parts in the data's order: text t is in part t modulo their number. */
@@ -220,10 +223,15 @@ async function* textsOfPart({ index, files }: Part, form: RowForm): AsyncGenerat
       for (const [n, index] of shard.indices.entries()) {
         const [start, end] = [shard.starts[n] as number, shard.starts[n + 1] as number];
         const row = form.rows === "all" ? start : n;
+        const placed = ([layer, offset]: [number, number], name: (layer: number) => string) =>
+          [name(layer), offset + row * width] as const;
         yield {
           ...{ index, tokens: shard.tokenIds.subarray(start, end), file },
           rows: form.rows === "all" ? end - start : 1,
-          offsets: new Map([...shard.offsets].map(([layer, offset]) => [layer, offset + row * width])),
+          offsets: new Map([
+            ...[...shard.offsets].map((each) => placed(each, rowsName)),
+            ...[...shard.targets].map((each) => placed(each, targetsName)),
+          ]),
         };
       }
     } finally {
@@ -243,9 +251,9 @@ async function copyShard(
   const width = form.hidden * widthOf(form.dtype);
   const [indices, starts] = [new Int32Array(shard.texts), new Int32Array(shard.texts + 1)];
   const tokenIds = new Int32Array(shard.tokens);
-  const columns = form.layers.map((layer) => ({
-    layer,
-    column: new Column(file, at.get(`layer_${layer}`) as number),
+  const columns = matrixNames(form).map((name) => ({
+    name,
+    column: new Column(file, at.get(name) as number),
   }));
   for (let n = 0; n < shard.texts; n++) {
     signal?.throwIfAborted();
@@ -254,8 +262,8 @@ async function copyShard(
     indices[n] = text.index;
     tokenIds.set(text.tokens, start);
     starts[n + 1] = start + text.tokens.length;
-    for (const { layer, column } of columns) {
-      await column.copy(text.file, text.offsets.get(layer) as number, text.rows * width);
+    for (const { name, column } of columns) {
+      await column.copy(text.file, text.offsets.get(name) as number, text.rows * width);
     }
   }
   for (const { column } of columns) await column.flush();

@@ -7,15 +7,16 @@ import { FormatError } from "../../formats/format-error.js";
 import type { TensorPlace } from "../../formats/safetensors.js";
 import { readBytes, tensorPlaces } from "../../library/tensor-files.js";
 import type { ExtractionIndex } from "./folder.js";
-import { isIndexName, type RowForm, type Shard } from "./plan.js";
+import { isIndexName, type RowForm, rowsName, type Shard, targetsName } from "./plan.js";
 import { formOf, readIndex } from "./read-index.js";
 
 /** One file of rows, and the texts they belong to. */
 export interface ShardRows {
   path: string;
   rows: number;
-  /** File offset of each layer's rows. */
+  /** File offset of each layer's rows, and of their targets, if it has them. */
   offsets: ReadonlyMap<number, number>;
+  targets: ReadonlyMap<number, number>;
   tokenIds: Int32Array;
   /** Text i has tokens starts[i] to starts[i + 1]. */
   starts: Int32Array;
@@ -62,7 +63,7 @@ export async function openExtraction(folder: string): Promise<Extraction> {
         `${join(folder, names[i] as string)} is not finished: run the same tapline extract again.`,
       );
     }
-    for (const field of ["model_fingerprint", "layers", "point", "hidden", "rows", "dtype"]) {
+    for (const field of ["model_fingerprint", "layers", "point", "target", "hidden", "rows", "dtype"]) {
       const [here, there] = [first, part].map(({ source }) => JSON.stringify(source[field]));
       if (here !== there) {
         throw new UserError(
@@ -99,7 +100,7 @@ export async function readShard(
   number: number,
 ): Promise<ShardRows> {
   const path = extraction.files[number] as string;
-  const { hidden, layers, dtype, rows: kind } = extraction.form;
+  const { hidden, layers, target, dtype, rows: kind } = extraction.form;
   const { rows } = extraction.shards[number] as Shard;
   try {
     const { places } = await tensorPlaces(path);
@@ -115,17 +116,20 @@ export async function readShard(
       await whole("text_indices"),
     ];
     checkTexts(tokenIds, starts, indices, kind === "all" ? tokenIds.length : indices.length, rows);
-    const offsets = new Map<number, number>();
-    for (const layer of layers) {
-      const { shape, start, dtype: type } = placeOf(places, `layer_${layer}`);
+    const startOf = (name: string) => {
+      const { shape, start, dtype: type } = placeOf(places, name);
       if (shape[0] !== rows || shape[1] !== hidden || type !== dtype.toUpperCase()) {
-        throw new FormatError(
-          `layer_${layer} is ${type} [${shape.join(", ")}], not ${dtype} [${rows}, ${hidden}]`,
-        );
+        throw new FormatError(`${name} is ${type} [${shape.join(", ")}], not ${dtype} [${rows}, ${hidden}]`);
       }
-      offsets.set(layer, start);
-    }
-    return { path, rows, offsets, tokenIds, starts, indices };
+      return start;
+    };
+    const startsOf = (name: (layer: number) => string) =>
+      new Map(layers.map((layer) => [layer, startOf(name(layer))]));
+    return {
+      ...{ path, rows, tokenIds, starts, indices },
+      offsets: startsOf(rowsName),
+      targets: target === undefined ? new Map() : startsOf(targetsName),
+    };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code !== undefined) throw new UserError(`${path} cannot be read (${code}).`);

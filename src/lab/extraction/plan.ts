@@ -1,4 +1,4 @@
-import type { BlockPoint, RowsRead } from "../../contracts/names.js";
+import type { BlockPoint, RowsRead, TargetPoint } from "../../contracts/names.js";
 import { planSafetensors, type SafetensorsPlan, type WrittenType } from "../../formats/safetensors.js";
 
 /** Properties of all rows of an extraction. */
@@ -6,6 +6,8 @@ export interface RowForm {
   layers: readonly number[];
   /** Point of these blocks; if absent, their output, as in all extractions of earlier versions. */
   point?: BlockPoint;
+  /** A second point of these blocks, for transcoders that predict it. */
+  target?: TargetPoint;
   hidden: number;
   rows: RowsRead;
   dtype: "f32" | "f16" | "bf16";
@@ -121,14 +123,24 @@ export function widthOf(dtype: RowForm["dtype"]): number {
   return dtype === "f32" ? 4 : 2;
 }
 
+/** Names of a layer's rows in a shard, and of their targets. */
+export const rowsName = (layer: number) => `layer_${layer}`;
+export const targetsName = (layer: number) => `target_${layer}`;
+
+/** The names of all matrices in a shard. */
+export function matrixNames({ layers, target }: Pick<RowForm, "layers" | "target">): string[] {
+  return [...layers.map(rowsName), ...(target === undefined ? [] : layers.map(targetsName))];
+}
+
 /**
  * The layout of a shard: `text_indices` [texts] and `text_starts` [texts + 1] (into the tokens), `token_ids`
- * [tokens], and `layer_<n>` [rows, hidden].
+ * [tokens], and `layer_<n>` [rows, hidden], also `target_<n>` if there are targets.
  */
 export function shardLayout(
   { texts, tokens, rows }: Pick<Shard, "texts" | "tokens" | "rows">,
-  { layers, hidden, dtype, rows: kind }: RowForm,
+  form: RowForm,
 ): SafetensorsPlan {
+  const { hidden, dtype, rows: kind } = form;
   const whole = (length: number) => ({ dtype: "I32" as const, shape: [length] });
   return planSafetensors(
     {
@@ -136,7 +148,7 @@ export function shardLayout(
       text_starts: whole(texts + 1),
       token_ids: whole(tokens),
       ...Object.fromEntries(
-        layers.map((layer) => [`layer_${layer}`, { dtype: types[dtype], shape: [rows, hidden] }]),
+        matrixNames(form).map((name) => [name, { dtype: types[dtype], shape: [rows, hidden] }]),
       ),
     },
     { format: "pt", rows: kind },

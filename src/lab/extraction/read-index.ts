@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { isBlockPoint, textRows } from "../../contracts/names.js";
+import { isBlockPoint, targetPoints, textRows } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { type ExtractionIndex, extractionFormat } from "./folder.js";
 import type { RowForm } from "./plan.js";
@@ -24,6 +24,7 @@ export async function readIndex(path: string): Promise<ExtractionIndex> {
     (textRows as readonly unknown[]).includes(source.rows) &&
     ["f32", "f16", "bf16"].includes(source.dtype as string) &&
     (source.point === undefined || isBlockPoint(source.point)) &&
+    (source.target === undefined || (targetPoints as readonly unknown[]).includes(source.target)) &&
     Array.isArray(read.shards) &&
     read.shards.every(({ file, rows }) => typeof file === "string" && !/[/\\]/.test(file) && whole(rows));
   if (!sound) throw refuse("a field is missing or has the wrong type");
@@ -32,6 +33,11 @@ export async function readIndex(path: string): Promise<ExtractionIndex> {
 
 /** The form of an extraction's rows, as its index records it. */
 export function formOf({ source }: ExtractionIndex): RowForm {
-  const { layers, point, hidden, rows, dtype } = source as unknown as RowForm;
-  return { layers, ...(point !== undefined && { point }), hidden, rows, dtype };
+  const { layers, point, target, hidden, rows, dtype } = source as unknown as RowForm;
+  return {
+    layers,
+    ...(point !== undefined && { point }),
+    ...(target !== undefined && { target }),
+    ...{ hidden, rows, dtype },
+  };
 }

@@ -2,7 +2,7 @@ import { UserError } from "../../contracts/user-error.js";
 import { bytesOf } from "../../formats/float.js";
 import { type NarrowType, narrow, release } from "../../native/index.js";
 import type { ArtifactFile } from "../artifacts.js";
-import { type RowForm, type Shard, shardLayout, widthOf } from "./plan.js";
+import { type RowForm, rowsName, type Shard, shardLayout, targetsName, widthOf } from "./plan.js";
 
 /** Writes a shard as its rows arrive. Its contents are planned, so every byte's offset is known in advance. */
 export class RowWriter {
@@ -24,10 +24,10 @@ export class RowWriter {
     this.#tokens = new Int32Array(shard.tokens);
   }
 
-  /** @param rows [rows, hidden] of each layer, released once written */
+  /** @param rows [rows, hidden] of each layer and its target, released once written */
   async add(
     texts: ReadonlyArray<{ index: number; tokens: Int32Array }>,
-    rows: ReadonlyMap<number, { data: Float32Array }>,
+    rows: ReadonlyMap<number, { data: Float32Array; target?: { data: Float32Array } }>,
   ): Promise<void> {
     for (const { index, tokens } of texts) {
       const start = this.#starts[this.#texts] as number;
@@ -35,16 +35,20 @@ export class RowWriter {
       this.#tokens.set(tokens, start);
       this.#starts[this.#texts] = start + tokens.length;
     }
-    const { hidden, dtype } = this.#form;
     let count = 0;
-    for (const [layer, { data }] of rows) {
-      count = data.length / hidden;
-      const numbers = dtype === "f32" ? data : await narrowed(data, dtype, layer);
-      const at = this.#start(`layer_${layer}`) + this.#rows * hidden * widthOf(dtype);
-      await this.#file.write(bytesOf(numbers), at);
-      release(data);
+    for (const [layer, { data, target }] of rows) {
+      count = data.length / this.#form.hidden;
+      await this.#write(rowsName(layer), layer, data);
+      if (target !== undefined) await this.#write(targetsName(layer), layer, target.data);
     }
     this.#rows += count;
+  }
+
+  async #write(name: string, layer: number, data: Float32Array): Promise<void> {
+    const { hidden, dtype } = this.#form;
+    const numbers = dtype === "f32" ? data : await narrowed(data, dtype, layer);
+    await this.#file.write(bytesOf(numbers), this.#start(name) + this.#rows * hidden * widthOf(dtype));
+    release(data);
   }
 
   /** Writes the head and the tokens. */

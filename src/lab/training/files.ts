@@ -1,4 +1,4 @@
-import { type BlockPoint, pointField } from "../../contracts/names.js";
+import { type BlockPoint, pointField, type TargetPoint } from "../../contracts/names.js";
 import { transpose } from "../../formats/dictionaries/dictionary.js";
 import type { DictionaryArchitecture, DictionaryWeights } from "../../native/index.js";
 import type { Artifacts } from "../artifacts.js";
@@ -9,6 +9,8 @@ import { writeSafetensors } from "../safetensors.js";
 export interface TrainedDictionary {
   layer: number;
   point: BlockPoint;
+  /** The point that a transcoder predicts. */
+  target?: TargetPoint | undefined;
   architecture: DictionaryArchitecture;
   k: number;
   weights: DictionaryWeights;
@@ -43,29 +45,48 @@ export async function writeOwn(artifacts: Artifacts, trained: TrainedDictionary)
       "decoder.weight": { shape: [hidden, features], data: transpose(weights.decoder, features, hidden) },
       "decoder.bias": { shape: [hidden], data: weights.decoderBias },
       ...(weights.threshold && { threshold: { shape: [features], data: weights.threshold } }),
+      ...(weights.skip && { "skip.weight": { shape: [hidden, hidden], data: weights.skip } }),
     },
     {
       layer: String(layer),
       architecture,
       ...(architecture === "topk" || architecture === "batchtopk" ? { k: String(k) } : {}),
       ...pointField(trained.point),
+      ...(trained.target && { target: trained.target }),
       ...(trained.model === "" ? {} : { model: trained.model }),
     },
   );
   await writeNpz(artifacts, `sae-normalization-${layer}.npz`, {
     mean: { shape: [hidden], data: weights.mean },
     scale: { shape: [], data: Float64Array.of(weights.scale) },
+    ...(weights.targetMean && {
+      target_mean: { shape: [hidden], data: weights.targetMean },
+      target_scale: { shape: [], data: Float64Array.of(weights.targetScale as number) },
+    }),
   });
+}
+
+/** Whether SAELens has such a dictionary: it has no TopK transcoder with a skip term. */
+export function hasSaeLens({
+  architecture,
+  skip,
+}: {
+  architecture: DictionaryArchitecture;
+  skip?: unknown;
+}): boolean {
+  return architecture !== "topk" || !skip;
 }
 
 /**
  * Writes it in SAELens's format for unscaled activations: `cfg.json` and `sae_weights.safetensors`. BatchTopK
- * thresholds become JumpReLU, as in SAELens itself.
+ * thresholds become JumpReLU, as in SAELens itself. SAELens has no class for TopK transcoders, but its TopK autoencoder does
+ * the same arithmetic; `hook_name_out` records what it predicts.
  */
 export async function writeSaeLens(artifacts: Artifacts, trained: TrainedDictionary): Promise<void> {
-  const { layer, architecture, weights } = trained;
+  const { layer, architecture, weights, target } = trained;
   const [features, hidden] = [weights.encoderBias.length, weights.mean.length];
-  const { mean, scale } = weights;
+  const { mean, scale, skip, targetMean = mean, targetScale = scale } = weights;
+  const skipped = skip?.map((value) => (value * targetScale) / scale);
   // h is of (x - mean) / scale. The decoder takes the scale, so that both layouts give the same activations.
   const encoderBias = weights.encoderBias.map((bias, feature) => {
     let sum = 0;
@@ -81,27 +102,35 @@ export async function writeSaeLens(artifacts: Artifacts, trained: TrainedDiction
       data: transpose(weights.encoder, features, hidden).map((value) => value / scale),
     },
     b_enc: { shape: [features], data: encoderBias },
-    W_dec: { shape: [features, hidden], data: weights.decoder.map((value) => value * scale) },
+    W_dec: { shape: [features, hidden], data: weights.decoder.map((value) => value * targetScale) },
     b_dec: {
       shape: [hidden],
-      data: weights.decoderBias.map((value, i) => value * scale + (mean[i] as number)),
+      data: weights.decoderBias.map(
+        (value, i) => value * targetScale + (targetMean[i] as number) - dotRow(skipped, i, mean),
+      ),
     },
+    ...(skipped && { W_skip: { shape: [hidden, hidden], data: skipped } }),
     ...(jumps && weights.threshold && { threshold: { shape: [features], data: weights.threshold } }),
   });
+  const activation = jumps ? "jumprelu" : architecture === "topk" ? "topk" : "standard";
+  const transcoder = `${activation === "standard" ? "" : `${activation}_`}${skip ? "skip_" : ""}transcoder`;
+  const isTranscoder = target !== undefined && architecture !== "topk";
   const config = {
     d_in: hidden,
     d_sae: features,
+    ...(isTranscoder && { d_out: hidden }),
     dtype: "float32",
     device: "cpu",
     apply_b_dec_to_input: false,
     normalize_activations: "none",
     reshape_activations: "none",
-    architecture: jumps ? "jumprelu" : architecture === "topk" ? "topk" : "standard",
+    architecture: isTranscoder ? transcoder : activation,
     ...(architecture === "topk" && { k: trained.k, rescale_acts_by_decoder_norm: false }),
     metadata: {
       sae_lens_version: "6.0.0",
       sae_lens_training_version: null,
       hook_name: `blocks.${layer}.${hooks[trained.point]}`,
+      ...(target && { hook_name_out: `blocks.${layer}.${hooks[target]}` }),
       model_name: trained.model,
       prepend_bos: trained.prependBos,
     },
@@ -109,4 +138,10 @@ export async function writeSaeLens(artifacts: Artifacts, trained: TrainedDiction
   await artifacts.create("cfg.json", (file) =>
     file.write(Buffer.from(`${JSON.stringify(config, null, 2)}\n`), 0),
   );
+}
+
+/** Row i of a square matrix times a vector; 0 without a matrix. */
+function dotRow(matrix: Float32Array | undefined, i: number, vector: Float32Array): number {
+  if (matrix === undefined) return 0;
+  return vector.reduce((sum, value, j) => sum + value * (matrix[i * vector.length + j] as number), 0);
 }

@@ -12,7 +12,7 @@ import { differenceOf } from "../difference.js";
 import { openExtraction, pointOfRows } from "../extraction/open-extraction.js";
 import { lock } from "../lock.js";
 import { Checkpoint, type TrainingIdentity } from "./checkpoint.js";
-import { writeOwn, writeSaeLens } from "./files.js";
+import { hasSaeLens, writeOwn, writeSaeLens } from "./files.js";
 import { trainingRows } from "./rows.js";
 import type { DictionarySettings } from "./settings.js";
 import { trainDictionary } from "./train.js";
@@ -76,7 +76,7 @@ export async function trainFromExtraction(
     // Partial files of killed processes: a checkpoint is as large as the weights and their moments.
     await removeTorn(join(out, resultFile));
     for (const layer of layers) await checkpointOf(out, layer, {}).removeTorn();
-    const result = await begin(out, layers, {
+    const result = await begin(out, layers, said, {
       training: { ...settings, layers, extraction: extraction.sha256 },
       model: extraction.model.name,
       tapline: version,
@@ -109,8 +109,8 @@ async function trainLayer(
   out: string,
   options: ExtractionTrainingOptions & { progress: (progress: Progress) => void },
 ): Promise<SaeReport> {
-  const { from, rows: which, point, seed } = said;
-  const rows = await trainingRows(from, { layer, rows: which, point, seed });
+  const { from, rows: which, point, target, seed } = said;
+  const rows = await trainingRows(from, { layer, rows: which, point, target, seed });
   const { extraction } = rows;
   const { report, weights, settings } = await trainDictionary({
     rows,
@@ -125,16 +125,17 @@ async function trainLayer(
     },
   });
   const trained = {
-    ...{ layer, point: pointOfRows(extraction), architecture: settings.architecture, k: settings.k, weights },
+    ...{ layer, point: pointOfRows(extraction), target, weights },
+    ...{ architecture: settings.architecture, k: settings.k },
     model: extraction.model.name,
     prependBos: extraction.skipped > 0,
   };
-  for (const file of filesOf(out, layer)) await rm(`${file}.partial`, { force: true });
-  const folder = saeLensFolder(out, layer);
-  await makeFolder(folder);
+  for (const file of filesOf(out, layer, said)) await rm(`${file}.partial`, { force: true });
+  const folder = hasSaeLens(said) ? saeLensFolder(out, layer) : undefined;
+  if (folder !== undefined) await makeFolder(folder);
   try {
     await writeOwn(new Artifacts(out), trained);
-    await writeSaeLens(new Artifacts(folder), trained);
+    if (folder !== undefined) await writeSaeLens(new Artifacts(folder), trained);
   } catch (error) {
     throw unwritten(`The dictionary of block ${layer}`, out, error);
   }
@@ -155,12 +156,16 @@ const checkpointOf = (out: string, layer: number, identity: TrainingIdentity) =>
 const saeLensFolder = (out: string, layer: number) => join(out, `saelens-layer-${layer}`);
 
 /** The files of a trained layer. */
-export function filesOf(out: string, layer: number): string[] {
+export function filesOf(
+  out: string,
+  layer: number,
+  said: Pick<DictionarySettings, "architecture" | "skip"> = { architecture: "relu" },
+): string[] {
+  const theirs = hasSaeLens(said) ? ["cfg.json", "sae_weights.safetensors"] : [];
   return [
     join(out, `sae-layer-${layer}.safetensors`),
     join(out, `sae-normalization-${layer}.npz`),
-    join(saeLensFolder(out, layer), "cfg.json"),
-    join(saeLensFolder(out, layer), "sae_weights.safetensors"),
+    ...theirs.map((file) => join(saeLensFolder(out, layer), file)),
   ];
 }
 
@@ -172,6 +177,7 @@ export function filesOf(out: string, layer: number): string[] {
 async function begin(
   out: string,
   layers: readonly number[],
+  said: ExtractionTraining,
   wanted: ExtractionTrained,
 ): Promise<ExtractionTrained> {
   const path = join(out, resultFile);
@@ -180,7 +186,7 @@ async function begin(
     throw new UserError(`${path} cannot be read (${error.code}).`);
   });
   if (text === undefined) {
-    const there = layers.flatMap((layer) => filesOf(out, layer)).find((file) => existsSync(file));
+    const there = layers.flatMap((layer) => filesOf(out, layer, said)).find((file) => existsSync(file));
     if (there !== undefined) throw new UserError(`${there} already exists; choose another folder.`);
     await write(out, wanted);
     return wanted;

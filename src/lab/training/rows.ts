@@ -1,4 +1,4 @@
-import type { BlockPoint, RowsRead } from "../../contracts/names.js";
+import type { BlockPoint, RowsRead, TargetPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { RowPiece } from "../../native/index.js";
 import {
@@ -41,6 +41,8 @@ export async function trainingRows(
     rows: RowsRead | undefined;
     /** The required point of the extraction; by default any. */
     point?: BlockPoint | undefined;
+    /** The point that is predicted from them, by a transcoder. */
+    target?: TargetPoint | undefined;
     seed: number;
     splitOf?: SplitOf;
   },
@@ -50,6 +52,12 @@ export async function trainingRows(
   const point = pointOfRows(extraction);
   if (settings.point !== undefined && settings.point !== point) {
     throw new UserError(`${folder} contains ${point} of ${layersText(form.layers)}, not ${settings.point}.`);
+  }
+  if (settings.target !== undefined && settings.target !== form.target) {
+    throw new UserError(
+      `${folder} contains ${point} of ${layersText(form.layers)}, without ${settings.target}, which a transcoder predicts; ` +
+        `extract both with --point ffn_in --target ${settings.target}.`,
+    );
   }
   if (!form.layers.includes(settings.layer)) {
     throw new UserError(
@@ -77,7 +85,10 @@ export async function trainingRows(
       else if (lastOnly) uses[end - 1] = use;
       else uses.fill(use, Math.min(start + extraction.skipped, end - 1), end);
     }
-    return { path: shard.path, offset: shard.offsets.get(settings.layer) as number, type: form.dtype, uses };
+    return {
+      ...{ path: shard.path, offset: shard.offsets.get(settings.layer) as number, type: form.dtype, uses },
+      ...(settings.target && { targetOffset: shard.targets.get(settings.layer) as number }),
+    };
   });
   return {
     extraction,

@@ -1,3 +1,4 @@
+import type { TargetPoint } from "../../contracts/names.js";
 import type { DictionaryArchitecture, DictionaryTraining } from "../../native/index.js";
 
 /** User settings of a dictionary's training; the rest is derived. */
@@ -13,6 +14,10 @@ export interface DictionarySettings {
   warmup?: number | undefined;
   decay?: number | undefined;
   sparsity?: number | undefined;
+  /** A transcoder: the point that it predicts. */
+  target?: TargetPoint | undefined;
+  /** Its linear skip term. */
+  skip?: boolean | undefined;
 }
 
 export type FilledSettings = Omit<DictionaryTraining, "pieces" | "state" | "threads">;
@@ -52,6 +57,8 @@ export function filledSettings(said: DictionarySettings, hidden: number, trainRo
   const share = (of: number) => Math.round(of * steps);
   return {
     ...{ architecture, hidden, features, steps, batch, seed },
+    ...(said.target && { transcodes: true }),
+    ...(said.skip === true && { skip: true }),
     k: keepsK ? (said.k ?? Math.min(defaultK, Math.ceil(features / 4))) : 0,
     bandwidth: architecture === "jumprelu" ? 0.001 * root : 0,
     learningRate: said.learning_rate ?? learningRate(features, hidden, steps),
@@ -86,11 +93,11 @@ const firingBytes = { relu: 20, jumprelu: 20, batchtopk: 16, topk: 0 };
  * @param resumed whether it resumes from a checkpoint, which is in memory twice while being read
  */
 export function trainingBytes(
-  { architecture, features, hidden, batch, k }: FilledSettings,
+  { architecture, features, hidden, batch, k, transcodes, skip }: FilledSettings,
   { threads, resumed }: { threads: number; resumed: boolean },
 ): number {
-  const matrices = 24 * features * hidden;
-  const rows = 16 * batch * hidden;
+  const matrices = 24 * features * hidden + (skip ? 12 * hidden * hidden : 0);
+  const rows = (transcodes ? 28 : 16) * batch * hidden;
   const firing = batch * (firingBytes[architecture] * features + 28 * k);
   return (resumed ? 3 : 2) * matrices + rows + firing + 512 * threads * features;
 }

@@ -10,6 +10,8 @@ export interface FeatureRequest {
   layers: readonly number[];
   /** In each block. Default: the block output. */
   point?: Point;
+  /** A second point of the same blocks, read in the same passes. */
+  target?: Point;
   /** Per sequence, the row of the last token (default), all rows, or their mean without excluded ones. */
   rows?: "last" | "all" | "mean";
   /** By sequence: the first token for `mean` and `all`. Default: 0. */
@@ -18,8 +20,15 @@ export interface FeatureRequest {
   onProgress?: (done: number, total: number) => void;
 }
 
-/** Rows, and the number of rows that the means of all sequences exclude. */
-export type FeatureRows = NdArray<Float32Array> & { excluded: ExcludedRows };
+/** Rows, those of the target, and the number of rows that the means of all sequences exclude. */
+export type FeatureRows = NdArray<Float32Array> & { target?: NdArray<Float32Array>; excluded: ExcludedRows };
+
+interface LayerRows {
+  layer: number;
+  states: Float32Array;
+  target?: Float32Array;
+  excluded: ExcludedRows;
+}
 
 /**
  * Rows of many sequences, computed in packed batches that stop after the deepest layer. Clears the context's sequence.
@@ -29,17 +38,15 @@ export async function features(passes: Passes, request: FeatureRequest): Promise
   const { signal, ...rest } = request;
   checkLayers(request.layers);
   if (request.point !== undefined) checkPoint(request.point);
+  if (request.target !== undefined) checkPoint(request.target);
   if (request.starts !== undefined) tokenIds(request.starts);
   const sequences = request.sequences.map(tokenIds);
-  const layers = await passes.run<Array<{ layer: number; states: Float32Array; excluded: ExcludedRows }>>(
-    "features",
-    { ...rest, sequences },
-    signal,
-  );
+  const layers = await passes.run<LayerRows[]>("features", { ...rest, sequences }, signal);
+  const rowsOf = (states: Float32Array) => ndarray(states, [states.length / passes.hidden, passes.hidden]);
   return new Map(
-    layers.map(({ layer, states, excluded }) => [
+    layers.map(({ layer, states, target, excluded }) => [
       layer,
-      Object.assign(ndarray(states, [states.length / passes.hidden, passes.hidden]), { excluded }),
+      Object.assign(rowsOf(states), { ...(target && { target: rowsOf(target) }), excluded }),
     ]),
   );
 }

@@ -9,6 +9,7 @@ import {
   readPointOption,
   run,
   submissionOf,
+  targetOption,
 } from "../../cli/operation-command.js";
 import { collect, integerBetween } from "../../cli/options.js";
 import type { SubmitOptions } from "../../cli/submit.js";
@@ -36,6 +37,7 @@ export default function register(program: Command): void {
       ).choices([...textRows]),
     )
     .addOption(readPointOption())
+    .addOption(targetOption("also write this point, to train a transcoder that predicts it from ffn_in"))
     .addOption(
       new Option("--dtype <type>", `number format of the files (default: ${defaults.extract_dtype})`).choices(
         ["f32", "f16", "bf16"],
@@ -86,6 +88,8 @@ export default function register(program: Command): void {
       examples(`
   tapline extract --data texts.jsonl --layers 5 --out rows
   tapline extract --data texts.jsonl --layers 5,12 --dtype bf16 --plan
+  tapline extract --data texts.jsonl --layers 5 --point ffn_in \\
+    --target ffn_out --out mlp
   tapline extract --data texts.txt --layers 12 --model ./model.gguf \\
     --shard "$SLURM_ARRAY_TASK_ID/8" --out rows
   tapline extract --data texts.jsonl --layers 12 --out rows \\

@@ -1,10 +1,11 @@
 import Type, { type Static } from "typebox";
 import { checkPrompts } from "../../contracts/check-examples.js";
+import { checkTarget } from "../../contracts/check-target.js";
 import { Excluded } from "../../contracts/excluded.js";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { optional } from "../../contracts/optional.js";
-import { notedResultFields, orNull, pointRead } from "../../contracts/result-fields.js";
+import { notedResultFields, orNull, pointRead, targetRead } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -14,6 +15,7 @@ import {
   promptOfExample,
   readPoint,
   split,
+  targetPoint,
   text,
 } from "../../contracts/submission-fields.js";
 import type { Contract } from "../contract.js";
@@ -42,6 +44,7 @@ export const ExtractSubmission = Type.Object(
         "entries are texts or objects with `text` and, optionally, `prompt`.",
     ),
     point: readPoint(),
+    target: targetPoint("Also write this point of each block, to train a transcoder that predicts it."),
     rows: optional.Enum([...extractRows], {
       default: defaults.extract_rows,
       description:
@@ -100,6 +103,7 @@ export const ExtractResult = Type.Object(
     data: Type.Object({ name: Type.String(), sha256: Type.String() }),
     layers: Type.Array(Type.Integer()),
     point: pointRead,
+    target: targetRead,
     hidden: Type.Integer({ description: "Values per activation." }),
     rows: Type.Enum([...extractRows]),
     dtype: Type.Enum([...extractTypes]),
@@ -126,7 +130,8 @@ export default {
   result: ExtractResult,
   forAgents: "(examples or data, out)",
   places: { data: "path", out: "path" },
-  check({ examples, data, shard, rows }: ExtractConfig): void {
+  check({ examples, data, shard, rows, point, target }: ExtractConfig): void {
+    checkTarget(target, point);
     if ((examples === undefined) === (data === undefined)) {
       throw new InvalidInput("examples", "or data is required, but not both.");
     }

@@ -19,7 +19,10 @@ export function extractFindings(result: ExtractResult): Findings {
     ["texts", parts === 1 ? String(texts) : `${texts}, part ${index} of ${parts}`],
     ["cut texts", String(cut_texts)],
     ["tokens", String(tokens)],
-    ["activations per layer", `${row_count}, ${hidden} wide`],
+    [
+      "activations per layer",
+      `${row_count}, ${hidden} wide${result.target === undefined ? "" : `, each with ${result.target}`}`,
+    ],
     ["number format", dtype],
     ["files", `${files}, ${bytes} bytes`],
     ["data", `${result.data.name}, SHA-256 ${result.data.sha256}`],

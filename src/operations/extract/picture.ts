@@ -14,7 +14,18 @@ const rowsOf = {
 
 /** The files of an extraction, or of its plan. */
 export function extractPicture(result: ExtractResult, canvas: Canvas): string[] {
-  const { texts, cut_texts: cut, tokens, rows, row_count: count, hidden, dtype, files, bytes } = result;
+  const {
+    texts,
+    cut_texts: cut,
+    tokens,
+    rows,
+    row_count: count,
+    hidden,
+    dtype,
+    files,
+    bytes,
+    target,
+  } = result;
   const [index, parts] = result.shard as [number, number];
   const row = (label: string, text: string) => labelled(label, text, canvas);
   const speed = result.tokens_per_second;
@@ -24,7 +35,10 @@ export function extractPicture(result: ExtractResult, canvas: Canvas): string[] 
       `${texts} of ${oneLine(result.data.name)}${parts === 1 ? "" : `, part ${index} of ${parts}`}, ${tokens} tokens` +
         `${cut === 0 ? "" : `; ${cut} truncated`}`,
     ),
-    ...row("Vectors", `${rowsOf[rows]}: ${count} per layer, ${hidden} wide, ${dtype}`),
+    ...row(
+      "Vectors",
+      `${rowsOf[rows]}: ${count} per layer, ${hidden} wide, ${dtype}${target === undefined ? "" : `, each with ${target}`}`,
+    ),
     ...row(
       "Files",
       `${files} with ${bytesText(bytes)}${result.kept_files === 0 ? "" : `, ${result.kept_files} of them already existed`}`,

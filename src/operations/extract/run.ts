@@ -101,7 +101,10 @@ async function planned(
   const { config, model, progress } = input;
   const { layers, rows, dtype } = config;
   const part = (config.shard ?? [0, 1]) as [number, number];
-  const form = { layers, ...pointField(config.point), hidden: model.info.nEmbd, rows, dtype };
+  const form = {
+    ...{ layers, ...pointField(config.point), ...(config.target && { target: config.target }) },
+    ...{ hidden: model.info.nEmbd, rows, dtype },
+  };
   const planner = new Planner(form, part, config.shard_tokens);
   const hash = createHash("sha256");
   let longest = 0;
@@ -216,7 +219,8 @@ async function makeShards(
   const started = performance.now();
   let texts: AsyncGenerator<Tokens> | undefined;
   try {
-    checkPoints(context, [extraction.form.point ?? "block_out"]);
+    const { point = "block_out", target } = extraction.form;
+    checkPoints(context, target === undefined ? [point] : [point, target]);
     let before = 0; // texts
     let done = 0; // tokens
     for (const [number, shard] of plan.shards.entries()) {
@@ -304,6 +308,7 @@ async function fillShard(
         sequences: batch.map(({ tokens }) => tokens),
         layers: form.layers,
         ...(form.point && { point: form.point }),
+        ...(form.target && { target: form.target }),
         rows: form.rows === "response" ? "mean" : form.rows,
         ...(form.rows !== "all" && { starts: Int32Array.from(batch, ({ start }) => start) }),
         ...(signal === undefined ? {} : { signal }),
@@ -363,6 +368,7 @@ function describe(
     data: { name: source.name, sha256 },
     layers: config.layers,
     ...(form.point && { point: form.point }),
+    ...(form.target && { target: form.target }),
     ...{ hidden: form.hidden, rows: form.rows, dtype: form.dtype, shard: [...part] },
     ...{ texts: plan.texts, cut_texts: plan.cut_texts, tokens: plan.tokens, row_count: plan.rows },
     ...{ bytes: plan.bytes, files: plan.shards.length, kept_files: kept },

@@ -8,15 +8,18 @@ import {
   experiment,
   readPointOption,
   run,
+  targetOption,
 } from "../../cli/operation-command.js";
 import { integerBetween, numberBetween } from "../../cli/options.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { type BlockPoint, saeArchitectures, textRows } from "../../contracts/names.js";
+import { type BlockPoint, saeArchitectures, type TargetPoint, textRows } from "../../contracts/names.js";
 
 interface SaeOptions extends CommonOptions {
   examples?: string;
   from?: string;
   point?: BlockPoint;
+  target?: TargetPoint;
+  skip?: boolean;
   architecture?: (typeof saeArchitectures)[number];
   rows?: (typeof textRows)[number];
   features?: number;
@@ -33,9 +36,9 @@ interface SaeOptions extends CommonOptions {
 /** Limit of the steps when training on an extraction: the largest exact integer. */
 const mostSteps = Number.MAX_SAFE_INTEGER;
 
-/** `tapline sae`: trains a sparse autoencoder, on examples by a Lab or on an extraction in this process. */
+/** `tapline sae`: trains a sparse autoencoder or a transcoder, on examples by a Lab or on an extraction in this process. */
 export default function register(program: Command): void {
-  experiment(program, "sae", "Train a sparse autoencoder (SAE) on a block's activations.")
+  experiment(program, "sae", "Train a sparse autoencoder (SAE) on a block's activations, or a transcoder.")
     .option(
       "--examples <file>",
       "JSON, JSON Lines or CSV with text and split (train or test); - reads standard input",
@@ -56,6 +59,8 @@ export default function register(program: Command): void {
       ).choices([...textRows]),
     )
     .addOption(readPointOption())
+    .addOption(targetOption("train a transcoder, which predicts this point from ffn_in"))
+    .option("--skip", "with --target: also train a linear map from the point to the target")
     .option(
       "--features <number>",
       `number of features, ${limits.features_min} to ${limits.features}, or up to ${limits.dictionary_features} with --from (default: ${defaults.features})`,
@@ -110,6 +115,10 @@ export default function register(program: Command): void {
   tapline extract --data texts.jsonl --layers 12 --model ./model.gguf --out rows
   tapline sae --from rows --architecture topk --k 32 --features 16384 \\
     --steps 20000 --out trained
+  tapline extract --data texts.jsonl --layers 12 --point ffn_in \\
+    --target ffn_out --model ./model.gguf --out mlp
+  tapline sae --from mlp --target ffn_out --skip --architecture topk --k 32 \\
+    --features 16384 --steps 20000 --out transcoder
 With --from, finished work in --out is kept: repeat the same command to resume.`),
     )
     .action((options: SaeOptions) =>
@@ -143,10 +152,13 @@ async function fromRows(options: SaeOptions): Promise<void> {
   if (typeof options.out !== "string") throw new UsageError("--from requires a folder: use --out.");
   const { from, out, layers, seed = defaults.seed, threads } = options;
   const { features = defaults.features, steps = defaults.steps, learningRate: learning_rate } = options;
-  const { architecture, rows, point, k, batch, warmup, decay, sparsity } = options;
-  const settings = { architecture, rows, point, k, batch, learning_rate, warmup, decay, sparsity };
-  const { checkSaeSettings } = await import("./contract.js");
-  checkSaeSettings({ ...settings, features });
+  const { architecture, rows, point, target, skip, k, batch, warmup, decay, sparsity } = options;
+  const settings = {
+    ...{ architecture, rows, point, k, batch, learning_rate, warmup, decay, sparsity },
+    ...{ target, skip },
+  };
+  const { checkFromRows } = await import("./contract.js");
+  checkFromRows({ ...settings, features });
   const { trainHere } = await import("../../cli/train-here.js");
   await trainHere(
     {

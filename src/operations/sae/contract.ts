@@ -1,11 +1,12 @@
 import Type, { type Static } from "typebox";
 import { checkLeaks, checkPrompts, checkSplits } from "../../contracts/check-examples.js";
+import { checkTarget } from "../../contracts/check-target.js";
 import { Excluded } from "../../contracts/excluded.js";
 import { InvalidInput } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { saeArchitectures, textRows } from "../../contracts/names.js";
 import { optional } from "../../contracts/optional.js";
-import { pointRead, resultFields, rowsRead } from "../../contracts/result-fields.js";
+import { pointRead, resultFields, rowsRead, targetRead } from "../../contracts/result-fields.js";
 import {
   type CommonDefaults,
   closed,
@@ -18,6 +19,7 @@ import {
   rowsText,
   share,
   split,
+  targetPoint,
   text,
 } from "../../contracts/submission-fields.js";
 import type { Contract } from "../contract.js";
@@ -45,6 +47,10 @@ export const SaeSubmission = Type.Object(
         "are held out by a hash of their content.",
     ),
     point: readPoint(" With `from`, the extraction determines it."),
+    target: targetPoint("Train a transcoder, which predicts this point of the block from `point`."),
+    skip: optional.Boolean({
+      description: "With `target`: also train a linear map from the point to the target.",
+    }),
     architecture: optional.Enum([...saeArchitectures], {
       description:
         "relu (the default) with an L1 penalty; topk keeps the k most active features per activation; batchtopk does so per " +
@@ -92,7 +98,7 @@ export const SaeSubmission = Type.Object(
   {
     ...closed,
     title: "SaeSubmission",
-    description: "Train a small sparse autoencoder on block outputs.",
+    description: "Train a small sparse autoencoder on block outputs, or a transcoder of an MLP.",
   },
 );
 
@@ -173,6 +179,7 @@ export type SaeReport = Static<typeof SaeReport>;
 export const SaeResult = Type.Object(
   {
     point: pointRead,
+    target: targetRead,
     rows: rowsRead,
     reports: Type.Array(SaeReport),
     ...resultFields,
@@ -182,7 +189,10 @@ export const SaeResult = Type.Object(
 export type SaeResult = Static<typeof SaeResult>;
 
 type Undefinable<T> = { [K in keyof T]: T[K] | undefined };
-type SaeSettings = Pick<SaeConfig, "architecture" | "features" | "k" | "sparsity" | "warmup" | "decay">;
+type SaeSettings = Pick<
+  SaeConfig,
+  "architecture" | "features" | "k" | "sparsity" | "warmup" | "decay" | "target" | "skip"
+>;
 
 /** Checks which settings can be combined. @throws InvalidInput */
 export function checkSaeSettings(settings: Undefinable<SaeSettings>): void {
@@ -196,9 +206,18 @@ export function checkSaeSettings(settings: Undefinable<SaeSettings>): void {
   if (sparsity !== undefined && keepsK) {
     throw new InvalidInput("sparsity", `applies to relu and jumprelu; use k for ${architecture}.`);
   }
+  if (settings.skip === true && settings.target === undefined) {
+    throw new InvalidInput("skip", "applies to transcoders; it requires target.");
+  }
   if (warmup + decay > 1) {
     throw new InvalidInput("warmup", `and decay must sum to at most 1, got ${warmup + decay}.`);
   }
+}
+
+/** The same for training on an extraction, whose point may be left out. @throws InvalidInput */
+export function checkFromRows(settings: Undefinable<SaeSettings & Pick<SaeConfig, "point">>): void {
+  checkSaeSettings(settings);
+  checkTarget(settings.target, settings.point ?? "ffn_in");
 }
 
 export default {
@@ -207,7 +226,7 @@ export default {
   forAgents: "(examples with split, or from)",
   places: { from: "path" },
   check(config: SaeConfig): void {
-    const { examples, from, rows } = config;
+    const { examples, from, rows, target, point } = config;
     if ((examples === undefined) === (from === undefined)) {
       throw new InvalidInput("examples", "or from is required, but not both.");
     }
@@ -217,5 +236,6 @@ export default {
       checkLeaks(examples);
     }
     checkSaeSettings(config);
+    checkTarget(target, from === undefined ? point : (point ?? "ffn_in"));
   },
 } satisfies Contract;

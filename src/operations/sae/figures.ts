@@ -9,14 +9,14 @@ import type { Findings, Passage } from "../../report/parts.js";
 type Report = SaeResult["reports"][number];
 
 /** Loss, quality, features by frequency and mean activation, and their top examples. */
-export function saeFindings({ reports }: SaeResult): Findings {
+export function saeFindings({ reports, target }: SaeResult): Findings {
   const sorted = reports.toSorted((a, b) => a.layer - b.layer);
   const inBatches = sorted.some(({ training }) => training !== undefined);
   return {
     summary: sorted.flatMap((report) => [
       (report.explained_variance === null
-        ? `Layer ${report.layer}: the held-out block outputs are identical, so there is no variance to explain, with `
-        : `Layer ${report.layer}: the autoencoder explains ${percent(report.explained_variance)} of the held-out variance with `) +
+        ? `Layer ${report.layer}: the held-out ${target === undefined ? "block outputs" : "MLP outputs"} are identical, so there is no variance to explain, with `
+        : `Layer ${report.layer}: ${target === undefined ? "the autoencoder" : "the transcoder"} explains ${percent(report.explained_variance)} of the held-out variance${target === undefined ? "" : ` of ${target}`} with `) +
         `${figureOf(report.mean_active)} active features per ${trainedUnit(report)}; ${report.dead_features} (${percent(report.dead_fraction)}) are active on none.`,
       ...trainedWarnings(report),
     ]),

@@ -19,15 +19,21 @@ const examplesShown = 2;
  * An SAE job: loss curves, reconstruction quality and dead features, and the most active features.
  * @param total number of features
  */
-export function saePicture(result: Pick<SaeResult, "reports">, total: number, canvas: Canvas): string[] {
+export function saePicture(
+  result: Pick<SaeResult, "reports" | "target">,
+  total: number,
+  canvas: Canvas,
+): string[] {
   const reports = [...result.reports].sort((a, b) => a.layer - b.layer);
   // All features of a single layer, or a few of each of several.
+  const what =
+    result.target === undefined ? "reconstruct activations" : `predict ${result.target} of activations`;
   const featuresShown = reports.length === 1 ? 16 : reports.length === 2 ? 8 : 4;
   return [
     heading("Training", "loss by step, logarithmic", "", canvas),
     ...losses(reports, canvas),
     "",
-    heading("Held out", "how well the features reconstruct activations not used in training", "", canvas),
+    heading("Held out", `how well the features ${what} not used in training`, "", canvas),
     ...summary(reports, total, canvas),
     ...reports.flatMap((report) => trainedWarnings(report).flatMap((line) => wrap(line, canvas.width))),
     ...reports.flatMap(({ layer, note }) =>

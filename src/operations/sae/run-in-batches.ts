@@ -4,7 +4,7 @@ import { defaults } from "../../contracts/limits.js";
 import { type BlockPoint, pointField, type RowsRead } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { pointOfRows } from "../../lab/extraction/open-extraction.js";
-import { writeOwn, writeSaeLens } from "../../lab/training/files.js";
+import { hasSaeLens, writeOwn, writeSaeLens } from "../../lab/training/files.js";
 import { trainingRows } from "../../lab/training/rows.js";
 import { trainDictionary } from "../../lab/training/train.js";
 import { modelFingerprint } from "../../library/index.js";
@@ -26,11 +26,12 @@ export async function batchSae(input: OperationInput<SaeConfig>): Promise<Findin
 }
 
 function extraction(config: SaeConfig, out: string): ExtractConfig {
-  const { model, layers, max_input_tokens, max_tokens, seed, point, examples = [] } = config;
+  const { model, layers, max_input_tokens, max_tokens, seed, point, target, examples = [] } = config;
   return {
     ...{ operation: "extract", model, layers, max_input_tokens, max_tokens, seed, out },
     examples: examples.map(({ text, prompt }) => ({ text, ...(prompt !== undefined && { prompt }) })),
     ...(point && { point }),
+    ...(target && { target }),
     rows: config.rows ?? "last",
     dtype: "f32",
     too_long: "refuse",
@@ -44,14 +45,14 @@ async function trainOn(
   splitOf?: (text: number) => "train" | "test" | undefined,
 ): Promise<Findings<SaeResult>> {
   const { config, model, artifacts, clock, signal } = input;
-  const { layers, examples, architecture = "relu" } = config;
+  const { layers, examples, target, architecture = "relu" } = config;
   const reports: SaeResult["reports"] = [];
   let point: BlockPoint = "block_out";
   let read: RowsRead = "last";
   for (const [index, layer] of layers.entries()) {
     const rows = await clock.measure("plan", () =>
       trainingRows(folder, {
-        ...{ layer, rows: config.rows, point: config.point, seed: config.seed },
+        ...{ layer, rows: config.rows, point: config.point, target, seed: config.seed },
         ...(splitOf && { splitOf }),
       }),
     );
@@ -78,15 +79,16 @@ async function trainOn(
       }),
     );
     const trained = {
-      ...{ layer, point, architecture, k: settings.k, weights },
+      ...{ layer, point, target, architecture, k: settings.k, weights },
       model: model.info.name,
       prependBos: model.info.addBos,
     };
     await clock.measure("artifact", async () => {
       await writeOwn(artifacts, trained);
-      if (layers.length === 1) await writeSaeLens(artifacts, trained);
+      if (layers.length === 1 && hasSaeLens({ ...config, architecture }))
+        await writeSaeLens(artifacts, trained);
     });
     reports.push({ layer, ...report });
   }
-  return { ...pointField(point), ...(read !== "last" && { rows: read }), reports };
+  return { ...pointField(point), ...(target && { target }), ...(read !== "last" && { rows: read }), reports };
 }

@@ -33,11 +33,12 @@ export async function sae(input: OperationInput<SaeConfig>): Promise<Findings<Sa
   return { ...(config.point && { point: config.point }), ...(config.rows && { rows: config.rows }), reports };
 }
 
-/** Whether it can be trained in one batch: one activation per example, ReLU, no settings for batches. */
+/** Whether it can be trained in one batch: an autoencoder on one activation per example, ReLU, no settings for batches. */
 function isSmall(config: SaeConfig): config is SaeExamplesConfig {
-  const { examples, architecture, rows, batch, learning_rate, warmup, decay, sparsity } = config;
+  const { examples, architecture, rows, target, batch, learning_rate, warmup, decay, sparsity } = config;
   const batched = [batch, learning_rate, warmup, decay, sparsity].some((value) => value !== undefined);
-  return examples !== undefined && (architecture ?? "relu") === "relu" && rows !== "all" && !batched;
+  const reconstructs = (architecture ?? "relu") === "relu" && target === undefined;
+  return examples !== undefined && reconstructs && rows !== "all" && !batched;
 }
 
 async function writeWeights(

@@ -3,8 +3,8 @@ import { layersText, rowsText, type Words, whereText } from "../words.js";
 import type { SaeConfig } from "./contract.js";
 
 export default {
-  heading: ({ provenance }) => [
-    "A sparse autoencoder on",
+  heading: ({ provenance, target }) => [
+    target === undefined ? "A sparse autoencoder on" : "A transcoder on",
     `${provenance.requested_model}, ${layersText(provenance)}`,
   ],
   subject: (config) =>
@@ -37,9 +37,13 @@ export default {
   },
 } satisfies Words<"sae">;
 
-function kindOf({ architecture = "relu", k }: SaeConfig): string {
-  if (architecture === "relu") return "ReLU autoencoder with an L1 penalty";
+function kindOf({ architecture = "relu", k, target, skip }: SaeConfig): string {
+  const what =
+    target === undefined
+      ? "autoencoder"
+      : `${skip === true ? "skip " : ""}transcoder from ffn_in to ${target}`;
+  if (architecture === "relu") return `ReLU ${what} with an L1 penalty`;
   return architecture === "jumprelu"
-    ? "JumpReLU autoencoder"
-    : `autoencoder (${architecture}${k === undefined ? "" : `, k ${k}`})`;
+    ? `JumpReLU ${what}`
+    : `${what} (${architecture}${k === undefined ? "" : `, k ${k}`})`;
 }

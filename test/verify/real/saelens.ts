@@ -37,7 +37,7 @@ export async function saelens(work: string): Promise<Figure[]> {
     ...(await compared(own, trainedLayer, work)).map((figure) => ({
       ...figure,
       what: `trained here, ${figure.what}`,
-      ...(figure.atLeast === true && { bound: figure.what === "dictionaries" ? 4 : 100 }),
+      ...(figure.atLeast === true && { bound: figure.what === "dictionaries" ? 11 : 100 }),
     })),
   ];
 }
@@ -51,7 +51,10 @@ async function sayOf(words: string[]): Promise<Case[]> {
 
 const trainedLayer = 5;
 
-/** One of each architecture, on block outputs of the embedded model, as SAELens reads what was written for it. */
+/**
+ * One of each architecture, on block outputs of the embedded model, and transcoders of its MLP, as SAELens reads what was
+ * written for it.
+ */
 async function trainedHere(work: string): Promise<Case[]> {
   const model = await Model.open(demo);
   try {
@@ -65,30 +68,48 @@ async function trainedHere(work: string): Promise<Case[]> {
       .filter((line) => line !== "");
     const data = join(work, "texts.txt");
     await writeFile(data, lines.join("\n"));
-    const from = join(work, "rows");
-    const body = { operation: "extract", model: "demo", layers: [trainedLayer], data, out: from };
-    const openOther = () => Promise.reject(new Error("There is one model here."));
-    const config = checkSubmission(body) as ExtractConfig;
-    await extract({
-      config,
-      model,
-      artifacts: new Artifacts(work),
-      progress: () => {},
-      clock: new StageClock(),
-      openOther,
-    });
-    const paths: string[] = [];
-    for (const architecture of ["relu", "topk", "batchtopk", "jumprelu"] as const) {
-      const out = join(work, `trained-${architecture}`);
-      await trainFromExtraction({ from, architecture, features: 256, steps: 200, batch: 256, seed: 1 }, out);
-      paths.push(join(out, `saelens-layer-${trainedLayer}`));
+    const extracted = async (name: string, points: object) => {
+      const from = join(work, name);
+      const body = {
+        operation: "extract",
+        model: "demo",
+        layers: [trainedLayer],
+        data,
+        out: from,
+        ...points,
+      };
+      const openOther = () => Promise.reject(new Error("There is one model here."));
+      const config = checkSubmission(body) as ExtractConfig;
+      const artifacts = new Artifacts(work);
+      await extract({ config, model, artifacts, progress: () => {}, clock: new StageClock(), openOther });
+      return from;
+    };
+    const settings = { features: 256, steps: 200, batch: 256, seed: 1 };
+    const architectures = ["relu", "topk", "batchtopk", "jumprelu"] as const;
+    const cases: Case[] = [];
+    for (const target of [undefined, "ffn_out"] as const) {
+      const from = await extracted(
+        target === undefined ? "rows" : "mlp",
+        target === undefined ? {} : { point: "ffn_in", target },
+      );
+      const paths: string[] = [];
+      for (const architecture of architectures) {
+        for (const skip of target === undefined ? [false] : [false, true]) {
+          // SAELens has no TopK transcoder with a skip term.
+          if (skip && architecture === "topk") continue;
+          const out = join(work, `trained-${target ?? "block_out"}-${architecture}-${skip}`);
+          await trainFromExtraction({ from, architecture, target, skip, ...settings }, out);
+          paths.push(join(out, `saelens-layer-${trainedLayer}`));
+        }
+      }
+      const index = JSON.parse(await readFile(join(from, "index.json"), "utf8"));
+      const [shard] = index.shards;
+      const bytes = await readFile(join(from, shard.file));
+      const start = shard.offsets[`layer_${trainedLayer}`];
+      const some = join(work, `some-${target ?? "rows"}`);
+      await writeFile(some, bytes.subarray(start, start + 24 * 4 * index.source.hidden));
+      cases.push(...(await sayOf([work, some, ...paths])));
     }
-    const index = JSON.parse(await readFile(join(from, "index.json"), "utf8"));
-    const [shard] = index.shards;
-    const bytes = await readFile(join(from, shard.file));
-    const start = shard.offsets[`layer_${trainedLayer}`];
-    await writeFile(join(work, "some-rows"), bytes.subarray(start, start + 24 * 4 * index.source.hidden));
-    const cases = await sayOf([work, join(work, "some-rows"), ...paths]);
     // SAELens's results for its layout, against the other layout that was written with it.
     return cases.map((each) => ({ ...each, path: dirname(each.path) }));
   } finally {

@@ -708,7 +708,7 @@ class _SaeSubmissionRequired(TypedDict):
 
 
 class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
-    """Train a small sparse autoencoder on block outputs."""
+    """Train a small sparse autoencoder on block outputs, or a transcoder of an MLP."""
 
     revision: str
     """Pins a hub revision."""
@@ -726,6 +726,10 @@ class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
     """Point of each block to read: its output (block_out, default), its attention or MLP output (attn_out,
     ffn_out), the stream before these (block_in, mid), or the MLP's input (ffn_in). Models without this point
     are refused. With `from`, the extraction determines it."""
+    target: Literal["ffn_out"]
+    """Train a transcoder, which predicts this point of the block from `point`. Requires the point ffn_in."""
+    skip: bool
+    """With `target`: also train a linear map from the point to the target."""
     architecture: Literal["relu", "topk", "batchtopk", "jumprelu"]
     """relu (the default) with an L1 penalty; topk keeps the k most active features per activation; batchtopk
     does so per batch, and uses a threshold after training; jumprelu learns a threshold for each feature."""
@@ -844,6 +848,8 @@ class _SaeResultRequired(TypedDict):
 class SaeResult(_SaeResultRequired, total=False):
     point: BlockPoint
     """Point of each block that was read; if absent, its output."""
+    target: Literal["ffn_out"]
+    """Second point of each block that was read, the target of a transcoder."""
     rows: Literal["last", "mean", "response", "all"]
     """Which activation of each text was read; if absent, the last token's."""
 
@@ -1066,6 +1072,9 @@ class ExtractSubmission(_ExtractSubmissionRequired, total=False):
     """Point of each block to read: its output (block_out, default), its attention or MLP output (attn_out,
     ffn_out), the stream before these (block_in, mid), or the MLP's input (ffn_in). Models without this point
     are refused."""
+    target: Literal["ffn_out"]
+    """Also write this point of each block, to train a transcoder that predicts it. Requires the point
+    ffn_in."""
     rows: Literal["all", "last", "mean", "response"]
     """Activations to write per text: every token's (all), the last token's, their mean (mean, without a BOS
     token), or the mean over a response after its prompt (response), which requires both in each entry of a
@@ -1136,6 +1145,8 @@ class _ExtractResultRequired(TypedDict):
 class ExtractResult(_ExtractResultRequired, total=False):
     point: BlockPoint
     """Point of each block that was read; if absent, its output."""
+    target: Literal["ffn_out"]
+    """Second point of each block that was read, the target of a transcoder."""
     excluded: list[ExtractResultExcluded]
     """For means: activations that the means in this job's files exclude."""
 
