@@ -57,7 +57,8 @@ class Features {
       const bool twice = std::any_of(points_.begin(), points_.end(),
                                      [&](const TapPoint& point) { return point.place() == place; });
       if (twice)
-        throw_error(ErrorCode::kInvalidArgument, each.text(), " is read as a point and as a target.");
+        throw_error(ErrorCode::kInvalidArgument,
+                    "The point and the target are the same place: ", each.text(false), ".");
       points_.push_back({place.layer, /*read=*/true, nullptr, place.point});
       computed_order_.push_back(computed_order_.size());
     }

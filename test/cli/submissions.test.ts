@@ -227,6 +227,11 @@ test("probe and sae: examples from a file, and their settings", async () => {
   assert.equal(await submitted("sae --sparsity 3 --architecture jumprelu --examples", bare), {
     ...{ operation: "sae", model: "demo", architecture: "jumprelu", sparsity: 3, examples: unlabelled },
   });
+  assert.equal(await submitted("sae --point ffn_in --target ffn_out --skip --examples", bare), {
+    ...{ operation: "sae", model: "demo", point: "ffn_in", target: "ffn_out", skip: true },
+    examples: unlabelled,
+  });
+  assert.match(await refused("sae --target mid --examples", bare), "Allowed choices are ffn_out.");
   assert.is(
     await refused("sae --threads 2 --examples", bare),
     "--threads requires --from: otherwise the Lab chooses.",
@@ -270,6 +275,11 @@ test("sae --from trains locally and refuses Lab and model flags by name", async 
     "k: must be at most the number of features (8), got 9.",
   );
   assert.match(await said("--k", "9"), "k: applies to topk and batchtopk, not to relu.");
+  assert.match(await said("--skip"), "skip: applies to transcoders; it requires target.");
+  assert.match(
+    await said("--point", "mid", "--target", "ffn_out"),
+    "target: ffn_out requires the point ffn_in, got mid.",
+  );
 });
 
 test("features: prompt or texts, pages and published labels", async () => {

@@ -23,7 +23,10 @@ import { Dictionaries } from "../../src/library/index.js";
 import { decodeRows, encodeRows, Model } from "../../src/native/index.js";
 import { extract } from "../../src/operations/extract/run.js";
 import type { Findings } from "../../src/operations/run.js";
+import { saeFindings } from "../../src/operations/sae/figures.js";
+import { saePicture } from "../../src/operations/sae/picture.js";
 import { sae } from "../../src/operations/sae/run.js";
+import saeWords from "../../src/operations/sae/words.js";
 import { demo } from "../native/demo-model.js";
 import { refusal } from "../support/refusal.js";
 import { readNpz } from "./npz-reader.js";
@@ -221,6 +224,26 @@ test("a job trains a transcoder on its examples, as the command does on their ro
   const plain = await job({ from: rows, architecture: "topk", k: 4, features: 48, steps: 60 });
   assert.equal([plain.point, plain.target], ["ffn_in", undefined]);
   assert.not.equal(plain.reports[0]?.held_out_mse, reports[0]?.held_out_mse);
+});
+
+test("reports, pictures and methods name what is predicted", async () => {
+  const { reports } = await train({}, join(folder, "named"));
+  const result = { point: "ffn_in", target: "ffn_out", reports } as SaeResult;
+  assert.match(
+    saeFindings(result).summary[0]!,
+    /^Layer 5: the transcoder explains [\d.]+\s?% of the held-out variance of ffn_out with /,
+  );
+  const lines = saePicture(result, 48, { width: 100, colors: "none" });
+  assert.ok(
+    lines.some((line) =>
+      line.includes("how well the features predict ffn_out of activations not used in training"),
+    ),
+  );
+  const config = { ...settings, operation: "sae", model: "demo", layers: [5], seed: 3, skip: true } as never;
+  assert.match(
+    saeWords.method(config),
+    /^sae: skip transcoder from ffn_in to ffn_out \(topk, k 4\) with 48 features, 60 steps/,
+  );
 });
 
 test("targets without their point, and skip terms without targets, are refused", async () => {

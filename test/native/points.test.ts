@@ -168,13 +168,13 @@ test("two points of packed texts are those of two calls", async () => {
   await rejects(
     context.features({ ...request, point: "mid", target: "mid" }),
     "INVALID_ARGUMENT",
-    /mid of block 3 is read as a point and as a target\.$/,
+    /^The point and the target are the same place: mid of block 3\.$/,
   );
   // A block's input is the output of the one before.
   await rejects(
     context.features({ ...request, point: "block_out", target: "block_in" }),
     "INVALID_ARGUMENT",
-    /block_in of block 3 is read as a point and as a target\.$/,
+    /^The point and the target are the same place: block_in of block 3\.$/,
   );
 });
 

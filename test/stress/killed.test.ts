@@ -125,10 +125,10 @@ test("an extraction killed at any point resumes after its finished files", async
 });
 
 /** Trains until this many steps are done, and then ends its process as a power cut would. */
-async function trainUntilKilled(out: string, step: number): Promise<void> {
+async function trainUntilKilled(out: string, step: number, more: object = {}): Promise<void> {
   const body = `
     const { trainFromExtraction } = await import(${JSON.stringify(moduleAt("lab/training/from-extraction"))});
-    const settings = ${JSON.stringify({ ...settings, from: whole, layers: [layer] })};
+    const settings = ${JSON.stringify({ ...settings, from: whole, layers: [layer], ...more })};
     await trainFromExtraction(settings, ${JSON.stringify(out)}, {
       checkpointSeconds: 0,
       progress: ({ done }) => { if (done >= ${step}) process.kill(process.pid, "SIGKILL"); },
@@ -167,6 +167,31 @@ test("a training killed repeatedly resumes from its checkpoint with equal files"
     writeFileSync(join(out, `sae-layer-${layer}.safetensors.partial`), "half");
   }
   const again = await tapline(training(out));
+  assert.is(again.code, 0, again.stderr);
+  assertSame(out, unbroken);
+});
+
+test("a killed training of a transcoder resumes with equal files", async () => {
+  const both = join(folder, "both-points");
+  const extracted = await tapline([...extraction(both), "--point", "ffn_in", "--target", "ffn_out"]);
+  assert.is(extracted.code, 0, extracted.stderr);
+  const more = { from: both, target: "ffn_out", skip: true };
+  const command = (out: string) =>
+    training(out)
+      .map((word) => (word === whole ? both : word))
+      .concat("--target", "ffn_out", "--skip");
+  const unbroken = join(folder, "transcoder");
+  const ran = await tapline(command(unbroken));
+  assert.is(ran.code, 0, ran.stderr);
+  assert.equal(files(unbroken), [
+    ...[`sae-layer-${layer}.safetensors`, `sae-normalization-${layer}.npz`, "sae.json"],
+  ]);
+  const out = join(folder, "killed-transcoder");
+  for (const step of [100, 250]) {
+    await trainUntilKilled(out, step, more);
+    assert.ok(existsSync(join(out, `checkpoint-layer-${layer}.safetensors`)));
+  }
+  const again = await tapline(command(out));
   assert.is(again.code, 0, again.stderr);
   assertSame(out, unbroken);
 });
