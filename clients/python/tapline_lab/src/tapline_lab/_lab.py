@@ -112,7 +112,7 @@ class Lab(Submitting):
         """Trains a sparse autoencoder on block outputs: of the examples' last tokens, or from an extraction's folder.
 
         Settings: layers, seed, features, steps, architecture (relu, topk, batchtopk, jumprelu), rows (last, mean, response,
-        all), point, k, batch, learning_rate, warmup, decay, sparsity.
+        all), point, target and skip (for transcoders), k, batch, learning_rate, warmup, decay, sparsity.
         """
         if examples is not None:
             settings["examples"] = [_labelled(one) for one in examples]
@@ -140,8 +140,8 @@ class Lab(Submitting):
 
         `data` is a .txt or .jsonl file on the service's machine (or pass `examples`), `out` a folder there: if it has
         finished files of the same extraction, the job resumes after them. Without `out` the files become artifacts.
-        Settings: layers, point, rows (all, last, mean, response), dtype (f32, f16, bf16), too_long (refuse, cut), shard (i, n),
-        shard_tokens, plan.
+        Settings: layers, point, target, rows (all, last, mean, response), dtype (f32, f16, bf16), too_long (refuse, cut),
+        shard (i, n), shard_tokens, plan.
         """
         paths = {"data": data, "out": out}
         given = {name: os.path.abspath(path) for name, path in paths.items() if path is not None}
