@@ -95,7 +95,7 @@ test("an extraction of two points has the rows of two extractions", async () => 
   assert.equal(matrixOf(means, "target_5"), matrixOf(outputs, "layer_5"));
   assert.match(
     await refusal(() => extracted({ out: rows })),
-    /contains a different extraction: the two differ in target\. Choose another folder\.$/,
+    /contains a different extraction: the two differ in shards\. Choose another folder\.$/,
   );
 });
 
@@ -184,7 +184,10 @@ test("a stopped training of a transcoder resumes to the same files", async () =>
     /contains a different training: skip is true there and false here\./,
   );
   const rest = await train(more, stopped);
-  assert.equal(rest.reports, told.reports);
+  // What is recorded on the way depends on the stops; what is measured at the end does not.
+  const figures = ({ reports }: typeof rest) =>
+    reports.map(({ losses: _, training: __, ...report }) => report);
+  assert.equal(figures(rest), figures(told));
   for (const [i, file] of filesOf(stopped, 5, more).entries())
     assert.ok(readFileSync(file).equals(readFileSync(filesOf(whole, 5, more)[i]!)), file);
 });
