@@ -66,7 +66,7 @@ export const readPoint = (more = "") =>
 
 /** A second point, which a transcoder predicts from the first. */
 export const targetPoint = (what: string) =>
-  optional.Enum([...targetPoints], { description: `${what} Requires the point ffn_in.` });
+  optional.Enum([...targetPoints], { description: `${what} Requires point ffn_in.` });
 
 export const split = Type.Enum(["train", "test"], {
   description: "Whether the example is for training or held out.",

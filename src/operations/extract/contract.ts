@@ -44,7 +44,7 @@ export const ExtractSubmission = Type.Object(
         "entries are texts or objects with `text` and, optionally, `prompt`.",
     ),
     point: readPoint(),
-    target: targetPoint("Also write this point of each block, to train a transcoder that predicts it."),
+    target: targetPoint("Also write this point, for transcoders."),
     rows: optional.Enum([...extractRows], {
       default: defaults.extract_rows,
       description:

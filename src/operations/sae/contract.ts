@@ -47,9 +47,9 @@ export const SaeSubmission = Type.Object(
         "are held out by a hash of their content.",
     ),
     point: readPoint(" With `from`, the extraction determines it."),
-    target: targetPoint("Train a transcoder, which predicts this point of the block from `point`."),
+    target: targetPoint("Train a transcoder that predicts this point."),
     skip: optional.Boolean({
-      description: "With `target`: also train a linear map from the point to the target.",
+      description: "With `target`: also train a linear map.",
     }),
     architecture: optional.Enum([...saeArchitectures], {
       description:
@@ -98,7 +98,7 @@ export const SaeSubmission = Type.Object(
   {
     ...closed,
     title: "SaeSubmission",
-    description: "Train a small sparse autoencoder on block outputs, or a transcoder of an MLP.",
+    description: "Train a small sparse autoencoder on block outputs, or a transcoder.",
   },
 );
 

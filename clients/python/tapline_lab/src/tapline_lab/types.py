@@ -708,7 +708,7 @@ class _SaeSubmissionRequired(TypedDict):
 
 
 class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
-    """Train a small sparse autoencoder on block outputs, or a transcoder of an MLP."""
+    """Train a small sparse autoencoder on block outputs, or a transcoder."""
 
     revision: str
     """Pins a hub revision."""
@@ -727,9 +727,9 @@ class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
     ffn_out), the stream before these (block_in, mid), or the MLP's input (ffn_in). Models without this point
     are refused. With `from`, the extraction determines it."""
     target: Literal["ffn_out"]
-    """Train a transcoder, which predicts this point of the block from `point`. Requires the point ffn_in."""
+    """Train a transcoder that predicts this point. Requires point ffn_in."""
     skip: bool
-    """With `target`: also train a linear map from the point to the target."""
+    """With `target`: also train a linear map."""
     architecture: Literal["relu", "topk", "batchtopk", "jumprelu"]
     """relu (the default) with an L1 penalty; topk keeps the k most active features per activation; batchtopk
     does so per batch, and uses a threshold after training; jumprelu learns a threshold for each feature."""
@@ -1073,8 +1073,7 @@ class ExtractSubmission(_ExtractSubmissionRequired, total=False):
     ffn_out), the stream before these (block_in, mid), or the MLP's input (ffn_in). Models without this point
     are refused."""
     target: Literal["ffn_out"]
-    """Also write this point of each block, to train a transcoder that predicts it. Requires the point
-    ffn_in."""
+    """Also write this point, for transcoders. Requires point ffn_in."""
     rows: Literal["all", "last", "mean", "response"]
     """Activations to write per text: every token's (all), the last token's, their mean (mean, without a BOS
     token), or the mean over a response after its prompt (response), which requires both in each entry of a
