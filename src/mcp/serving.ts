@@ -163,8 +163,8 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
     name: "serving_save_profile",
     title: "Save edits as a profile",
     description:
-      "Saves interventions and readings under a name. Every request to the served model whose `model` is MODEL@NAME, from any " +
-      "program on this machine, then runs with them; serving_generate takes it as `profile`. It records the hashes of its " +
+      "Saves interventions and readings under a name. Requests whose `model` is MODEL@NAME, from any " +
+      "program on this machine, run with them; serving_generate takes it as `profile`. It records the hashes of its " +
       "vectors and is refused once one of them changes.",
     input: ProfileInput,
     output: resultSchema({ profile: anObject }),
