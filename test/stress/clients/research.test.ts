@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
-import type { Scope } from "../../src/contracts/studies/index.js";
-import { DraftCreated, StudyEnvelope, StudyPackage, StudyPage } from "../../src/contracts/studies/index.js";
-import { developmentCertificate } from "../../src/studies/dev/certificate.js";
-import { startStudies } from "./support/services.js";
-import { pythonSuite } from "./support/suite.js";
+import type { Scope } from "../../../src/contracts/studies/index.js";
+import { DraftCreated, StudyEnvelope, StudyPackage, StudyPage } from "../../../src/contracts/studies/index.js";
+import { developmentCertificate } from "../../../src/studies/dev/certificate.js";
+import { startStudies } from "../../clients/support/services.js";
+import { pythonSuite } from "../../clients/support/suite.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-clients-"));
 const schemas = join(folder, "schemas.json");
