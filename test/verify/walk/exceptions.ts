@@ -74,6 +74,11 @@ export const exceptions: readonly Exception[] = [
     why: "other machines; test/router runs its like",
   },
   {
+    page: "docs/experiments/graph.md",
+    begins: "circuit-tracer start-server",
+    why: "circuit-tracer; test/lab/graph-circuit-tracer.test.ts checks the file by hand",
+  },
+  {
     page: "docs/experiments/routing.md",
     begins: "tapline inspect --model ./mixture.gguf",
     why: "a model with experts; test/lab/routing.test.ts asks for the same of one",
