@@ -3,7 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import type { Scope } from "../../../src/contracts/studies/index.js";
-import { DraftCreated, StudyEnvelope, StudyPackage, StudyPage } from "../../../src/contracts/studies/index.js";
+import {
+  DraftCreated,
+  StudyEnvelope,
+  StudyPackage,
+  StudyPage,
+} from "../../../src/contracts/studies/index.js";
 import { developmentCertificate } from "../../../src/studies/dev/certificate.js";
 import { startStudies } from "../../clients/support/services.js";
 import { pythonSuite } from "../../clients/support/suite.js";
