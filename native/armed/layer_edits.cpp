@@ -15,14 +15,6 @@ float limited(double value) {
   return static_cast<float>(std::max<double>(-kLargest, std::min<double>(value, kLargest)));
 }
 
-/// Whether two edits make the same change to an activation.
-bool same_change(const Edit& a, const Edit& b) {
-  return a.kind == b.kind && a.scale == b.scale && a.strength == b.strength && a.unit == b.unit &&
-         a.least == b.least && a.most == b.most &&
-         (a.direction == b.direction ||
-          (a.direction && b.direction && a.direction->values == b.direction->values));
-}
-
 /// Whether the added vector is a multiple of the activation's length.
 bool is_relative(const Edit& edit) {
   return edit.direction && edit.strength != 0.0F && edit.unit == StrengthUnit::kRowNorm;
@@ -85,7 +77,7 @@ void LayerEdits::begin_batch() {
 
 int LayerEdits::find(const Edit& edit) {
   for (size_t row = 1; row < rows_.size(); ++row) {
-    if (!rows_[row].edit || !same_change(*rows_[row].edit, edit)) continue;
+    if (!rows_[row].edit || !rows_[row].edit->same_change(edit)) continue;
     rows_[row].used = true;
     return static_cast<int>(row);
   }

@@ -33,10 +33,6 @@ Site site_of(const GraphView& graph, const TracedNode& traced) {
   return site;
 }
 
-bool is_norm(const ggml_tensor* t) {
-  return t->op == GGML_OP_RMS_NORM || t->op == GGML_OP_NORM;
-}
-
 /// Collects the points of one block after another.
 class PointSearch {
  public:

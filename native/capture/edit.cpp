@@ -119,13 +119,17 @@ RowChange Edit::apply_to(float* row, size_t row_width, int row_heads, std::vecto
   return change;
 }
 
-bool Edit::operator==(const Edit& other) const {
+bool Edit::same_change(const Edit& other) const {
   const bool same_direction = direction == other.direction ||
                               (direction && other.direction && direction->values == other.direction->values);
-  return place() == other.place() && heads == other.heads && positions == other.positions &&
-         kind == other.kind && scale == other.scale && strength == other.strength && unit == other.unit &&
+  return kind == other.kind && scale == other.scale && strength == other.strength && unit == other.unit &&
          same_direction && gauge == other.gauge && gauge_at == other.gauge_at && least == other.least &&
          most == other.most;
+}
+
+bool Edit::operator==(const Edit& other) const {
+  return place() == other.place() && heads == other.heads && positions == other.positions &&
+         same_change(other);
 }
 
 }  // namespace tapline

@@ -113,6 +113,8 @@ struct Edit {
   /// reused between rows.
   RowChange apply_to(float* row, size_t row_width, int row_heads, std::vector<float>& scratch,
                      const float* gauged = nullptr) const;
+  /// Whether both change every row in the same way, wherever they are applied.
+  bool same_change(const Edit& other) const;
   /// Whether both have the same effect on every row of every sequence.
   bool operator==(const Edit& other) const;
 

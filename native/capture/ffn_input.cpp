@@ -7,10 +7,6 @@ namespace tapline {
 
 namespace {
 
-bool is_norm(const ggml_tensor* t) {
-  return t->op == GGML_OP_RMS_NORM || t->op == GGML_OP_NORM;
-}
-
 /// Whether a node only selects or reshapes rows.
 bool keeps_rows(const ggml_tensor* t, int n_embd) {
   return (t->op == GGML_OP_GET_ROWS || t->op == GGML_OP_RESHAPE || t->op == GGML_OP_CONT) &&

@@ -11,6 +11,10 @@ namespace tapline {
 /// A number among the parameters of an operation.
 float op_float(const ggml_tensor* t, int index);
 
+inline bool is_norm(const ggml_tensor* t) {
+  return t->op == GGML_OP_RMS_NORM || t->op == GGML_OP_NORM;
+}
+
 /// A compute graph as a plain list, with the queries for finding a residual stream.
 ///
 /// With several devices, ggml's scheduler has replaced tensors that cross devices with copies, where a walk
