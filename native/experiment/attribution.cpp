@@ -17,26 +17,21 @@ class Run {
   Run(Passes& passes, const AttributionRequest& request, const CancelToken& cancel)
       : passes_(passes), request_(request), cancel_(cancel), n_(request.tokens.size()) {
     check();
-    rows_.tokens = static_cast<int>(n_);
-    rows_.neurons = request.neurons;
-    rows_.parallel = passes.stream().points.parallel;
-    rows_.precise = request.precise;
   }
 
   Attribution run(const CountProgress& progress) {
     const Passes::ClearAtEnd clear{passes_};
+    LinearPassRequest pass;
+    pass.neurons = request_.neurons;
+    pass.precise = request_.precise;
     if (!request_.other.empty())
-      rows_.others = frozen_rows(passes_, request_.other, /*written=*/true, cancel_).blocks;
-    FrozenRows rows = frozen_rows(passes_, request_.tokens, /*written=*/false, cancel_);
-    rows_.blocks = std::move(rows.blocks);
-    rows_.last = std::move(rows.last);
+      pass.others = frozen_rows(passes_, request_.other, /*written=*/true, cancel_).blocks;
+    const FrozenRows rows = frozen_rows(passes_, request_.tokens, /*written=*/false, cancel_);
     const WeightFile weights(passes_.model());
-    rows_.functions = functions_of(weights);
-    const ResidualStream& stream = passes_.stream();
+    pass.functions = functions_of(weights, rows.last);
     ThreadTeam team(passes_.n_threads());
     Attribution found;
-    found.pass =
-        linear_pass(stream.attention_paths, stream.mlp_paths, weights, rows_, team, cancel_, progress);
+    found.pass = linear_pass(frozen_blocks(passes_, weights, rows), pass, team, cancel_, progress);
     const FrozenBounds bounds = frozen_bounds(passes_, request_.neurons > 0);
     found.apart_bound = bounds.apart;
     found.residual_bound = bounds.residual;
@@ -75,14 +70,8 @@ class Run {
   }
 
   void check(const AttributionTarget& target) const {
-    if (target.position < 0 || static_cast<size_t>(target.position) >= n_)
-      throw_error(ErrorCode::kInvalidArgument, "A target's position must be 0 to ", n_ - 1, ", got ",
-                  target.position, ".");
-    if (target.direction.empty()) {
-      passes_.model().check_tokens({target.token});
-      if (target.minus >= 0) passes_.model().check_tokens({target.minus});
-      return;
-    }
+    check_position(target.position, n_);
+    if (target.direction.empty()) return check_logit(passes_, target.token, target.minus);
     passes_.model().check_layer(target.place.layer);
     check_place(passes_, target.place);
     const Point point = target.place.point;
@@ -96,7 +85,7 @@ class Run {
 
   size_t width() const { return static_cast<size_t>(passes_.info().n_embd); }
 
-  std::vector<StreamFunction> functions_of(const WeightFile& weights) const {
+  std::vector<StreamFunction> functions_of(const WeightFile& weights, const std::vector<float>& last) const {
     LogitFunctions logits(passes_, weights, cancel_);
     std::vector<StreamFunction> functions;
     for (const AttributionTarget& target : request_.targets) {
@@ -107,10 +96,7 @@ class Run {
                              target.constant});
         continue;
       }
-      const auto first =
-          rows_.last.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(target.position) * width());
-      LogitDirection found =
-          logits.of(target.token, target.minus, {first, first + static_cast<ptrdiff_t>(width())});
+      LogitDirection found = logits.of(target.token, target.minus, last, target.position);
       functions.push_back({{passes_.info().n_layer - 1, Point::kBlockOut},
                            target.position,
                            std::move(found.direction),
@@ -123,7 +109,6 @@ class Run {
   const AttributionRequest& request_;
   const CancelToken& cancel_;
   size_t n_;
-  LinearPassRequest rows_;
 };
 
 }  // namespace

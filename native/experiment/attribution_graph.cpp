@@ -29,9 +29,7 @@ class Run {
     const Passes::ClearAtEnd clear{passes_};
     const FrozenRows rows = frozen_rows(passes_, request_.tokens, /*written=*/false, cancel_);
     const WeightFile weights(passes_.model());
-    const ResidualStream& stream = passes_.stream();
-    const FrozenBlocks blocks{stream.attention_paths, stream.mlp_paths,      weights, rows.blocks, rows.last,
-                              static_cast<int>(n_),   stream.points.parallel};
+    const FrozenBlocks blocks = frozen_blocks(passes_, weights, rows);
     const std::vector<GraphTarget> targets = targets_of(weights, rows.last);
     ThreadTeam team(passes_.n_threads());
     const size_t layers = rows.blocks.size();
@@ -63,11 +61,8 @@ class Run {
     check_one_pass(passes_, request_.tokens, "A graph");
     if (request_.targets.empty()) throw Error(ErrorCode::kInvalidArgument, "At least one target is needed.");
     for (const LogitTarget& target : request_.targets) {
-      if (target.position < 0 || static_cast<size_t>(target.position) >= n_)
-        throw_error(ErrorCode::kInvalidArgument, "A target's position must be 0 to ", n_ - 1, ", got ",
-                    target.position, ".");
-      passes_.model().check_tokens({target.token});
-      if (target.minus >= 0) passes_.model().check_tokens({target.minus});
+      check_position(target.position, n_);
+      check_logit(passes_, target.token, target.minus);
     }
     const size_t edges = edge_bytes();
     if (edges > kMostBytes)
@@ -109,10 +104,7 @@ class Run {
     LogitFunctions logits(passes_, weights, cancel_);
     std::vector<GraphTarget> targets;
     for (const LogitTarget& target : request_.targets) {
-      const auto first =
-          last.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(target.position) * width());
-      LogitDirection found =
-          logits.of(target.token, target.minus, {first, first + static_cast<ptrdiff_t>(width())});
+      LogitDirection found = logits.of(target.token, target.minus, last, target.position);
       targets.push_back({target.position, std::move(found.direction), found.constant, target.weight});
     }
     return targets;

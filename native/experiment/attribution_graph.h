@@ -27,7 +27,7 @@ struct AttributionGraphRequest {
 };
 
 struct AttributionGraph {
-  size_t bytes = 0;  // of memory at the same time, about, beside the model's
+  size_t bytes = 0;  // approximate peak memory in addition to the model's
   std::vector<GraphNode> nodes;
   std::vector<std::vector<double>> embeddings;  // see GraphNodes
   std::vector<double> rounding;

@@ -1,7 +1,6 @@
 #include "experiment/features.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "experiment/frozen_pass.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <iomanip>
 #include <sstream>
@@ -91,6 +90,17 @@ void check_one_pass(const Passes& passes, const std::vector<llama_token>& tokens
                 " tokens, got ", tokens.size(), ".");
 }
 
+void check_position(int position, size_t tokens) {
+  if (position < 0 || static_cast<size_t>(position) >= tokens)
+    throw_error(ErrorCode::kInvalidArgument, "A target's position must be 0 to ", tokens - 1, ", got ",
+                position, ".");
+}
+
+void check_logit(const Passes& passes, llama_token token, llama_token minus) {
+  passes.model().check_tokens({token});
+  if (minus >= 0) passes.model().check_tokens({minus});
+}
+
 FrozenRows frozen_rows(Passes& passes, const std::vector<llama_token>& tokens, bool written,
                        const CancelToken& cancel) {
   passes.clear_memory();
@@ -123,6 +133,13 @@ FrozenRows frozen_rows(Passes& passes, const std::vector<llama_token>& tokens, b
   for (size_t layer = 0; layer < weights.size(); ++layer)
     found.blocks[layer].weights = std::move(weights[layer].weights);
   return found;
+}
+
+FrozenBlocks frozen_blocks(const Passes& passes, const WeightFile& weights, const FrozenRows& rows) {
+  const ResidualStream& stream = passes.stream();
+  const int tokens = static_cast<int>(rows.last.size()) / passes.info().n_embd;
+  return {stream.attention_paths, stream.mlp_paths, weights, rows.blocks, rows.last, tokens,
+          stream.points.parallel};
 }
 
 FrozenBounds frozen_bounds(const Passes& passes, bool mlps) {
@@ -160,13 +177,17 @@ std::string two_digits(double value) {
   return out.str();
 }
 
-LogitDirection LogitFunctions::of(llama_token token, llama_token minus, const std::vector<float>& last) {
+LogitDirection LogitFunctions::of(llama_token token, llama_token minus, const std::vector<float>& last,
+                                  int position) {
+  const ptrdiff_t width = passes_.info().n_embd;
+  const auto first = last.begin() + position * width;
+  const std::vector<float> state(first, first + width);
   const LensRecipe recipe = before_cap(passes_.stream().lens);
   const Weight& head = weights_.at(head_of(recipe));
   if (minus < 0 && mean_.empty()) mean_ = mean_row(head, cancel_);
-  LogitDirection found = head_direction(recipe, last, token, row_of(head, token));
-  const LogitDirection other = minus < 0 ? head_direction(recipe, last, -1, mean_)
-                                         : head_direction(recipe, last, minus, row_of(head, minus));
+  LogitDirection found = head_direction(recipe, state, token, row_of(head, token));
+  const LogitDirection other = minus < 0 ? head_direction(recipe, state, -1, mean_)
+                                         : head_direction(recipe, state, minus, row_of(head, minus));
   std::transform(found.direction.begin(), found.direction.end(), other.direction.begin(),
                  found.direction.begin(), std::minus<>());
   found.constant -= other.constant;

@@ -5,7 +5,7 @@
 
 #include "capture/logit_direction.h"
 #include "experiment/passes.h"
-#include "graph/frozen_attention.h"
+#include "graph/frozen_blocks.h"
 #include "model/weight_file.h"
 
 namespace tapline {
@@ -17,6 +17,11 @@ void check_linear_paths(const Passes& passes, bool mlps);
 /// Throws unless the text fits one pass. `what` begins the sentence.
 void check_one_pass(const Passes& passes, const std::vector<llama_token>& tokens, const char* what);
 
+/// Throws unless a target's position is one of a text's tokens.
+void check_position(int position, size_t tokens);
+/// Throws unless a logit's token and, if it is not negative, the one to subtract are tokens of the model.
+void check_logit(const Passes& passes, llama_token token, llama_token minus);
+
 /// The rows of every block in a pass over a text.
 struct FrozenRows {
   std::vector<BlockRows> blocks;
@@ -27,6 +32,8 @@ struct FrozenRows {
 /// finite.
 FrozenRows frozen_rows(Passes& passes, const std::vector<llama_token>& tokens, bool written,
                        const CancelToken& cancel);
+/// `weights` and `rows` must outlive the result.
+FrozenBlocks frozen_blocks(const Passes& passes, const WeightFile& weights, const FrozenRows& rows);
 
 /// How far a pass may be from its linear paths, and a sum of parts from its value; both relative L2. A pass
 /// rounds where it has 16 bits, and products with quantised weights also round their inputs; a wrong path
@@ -48,8 +55,9 @@ class LogitFunctions {
   LogitFunctions(const Passes& passes, const WeightFile& weights, const CancelToken& cancel)
       : passes_(passes), weights_(weights), cancel_(cancel) {}
 
-  /// The logit of `token` at the state `last` of one token, less that of `minus`, or with -1 the mean of all.
-  LogitDirection of(llama_token token, llama_token minus, const std::vector<float>& last);
+  /// The logit of `token` at one position of the last block's output, [tokens, hidden], less that of `minus`,
+  /// or with -1 the mean of all.
+  LogitDirection of(llama_token token, llama_token minus, const std::vector<float>& last, int position);
 
  private:
   const Passes& passes_;

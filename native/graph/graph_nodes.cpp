@@ -87,7 +87,7 @@ class Search {
   }
 
   std::vector<T> pass_mlp(size_t layer, GraphNodes<T>& found) {
-    const FrozenMlp<T> mlp = blocks_.mlp<T>(layer, team_);
+    const FrozenMlp<T> mlp = blocks_.frozen_mlp<T>(layer, team_);
     found.ffn_apart[layer] = mlp.apart();
     const size_t each = mlp.neurons().size();
     const size_t width = each / static_cast<size_t>(blocks_.tokens);
@@ -174,7 +174,7 @@ std::vector<size_t> strongest(const std::vector<GraphNode>& nodes, size_t most) 
 /// What a block's nodes read and write, and what is left.
 template <class T>
 void read_block(const FrozenBlocks& blocks, size_t layer, GraphNodes<T>& found, ThreadTeam& team) {
-  const FrozenMlp<T> mlp = blocks.mlp<T>(layer, team);
+  const FrozenMlp<T> mlp = blocks.frozen_mlp<T>(layer, team);
   const auto hidden = static_cast<size_t>(blocks.hidden());
   using Neuron = typename FrozenMlp<T>::Neuron;
   std::vector<Neuron> neurons;

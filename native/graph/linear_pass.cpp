@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "graph/difference.h"
-#include "graph/frozen_blocks.h"
 
 namespace tapline {
 
@@ -28,29 +27,30 @@ bool stronger(const NeuronPart& a, const NeuronPart& b) {
 template <class T>
 class Descent {
  public:
-  Descent(const LinearPassRequest& request, ThreadTeam& team)
-      : request_(request),
-        tokens_(request.tokens),
-        hidden_(static_cast<int>(request.last.size()) / tokens_),
+  Descent(const FrozenBlocks& blocks, const LinearPassRequest& request, ThreadTeam& team)
+      : blocks_(blocks),
+        request_(request),
+        tokens_(blocks.tokens),
+        hidden_(blocks.hidden()),
         team_(team),
         order_(request.functions.size()),
-        rows_(request.functions.size() * request.last.size(), T{0}),
+        rows_(request.functions.size() * blocks.last.size(), T{0}),
         constants_(request.functions.size(), 0.0),
         found_(request.functions.size()) {
     std::iota(order_.begin(), order_.end(), 0);
     std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
       return request.functions[b].place < request.functions[a].place;
     });
-    const size_t all = request.blocks.size() * n();
+    const size_t all = blocks.layers() * n();
     for (StreamParts& parts : found_) {
       parts.embeddings.resize(n());
       for (std::vector<double>* values : {&parts.ffn, &parts.rounding, &parts.streams}) values->resize(all);
       if (request.neurons > 0) parts.ffn_rounding.resize(all);
       if (!request.others.empty()) {
         parts.ffn_gains.resize(all);
-        parts.head_gains.resize(request.blocks.size());
+        parts.head_gains.resize(blocks.layers());
       }
-      parts.heads.resize(request.blocks.size());
+      parts.heads.resize(blocks.layers());
     }
   }
 
@@ -73,7 +73,7 @@ class Descent {
   void take_ffn(size_t layer) {
     each_row([&](StreamParts& parts, const T* function, int token) {
       double& own = parts.ffn[at(layer, token)];
-      own = dot(function, row_of(request_.blocks[layer].ffn, token), hidden_);
+      own = dot(function, row_of(blocks_.rows[layer].ffn, token), hidden_);
       if (request_.others.empty()) return;
       parts.ffn_gains[at(layer, token)] =
           dot(function, row_of(request_.others[layer].ffn, token), hidden_) - own;
@@ -82,7 +82,7 @@ class Descent {
 
   void take_input(size_t layer) {
     each_row([&](StreamParts& parts, const T* function, int token) {
-      parts.streams[at(layer, token)] = dot(function, row_of(request_.blocks[layer].input, token), hidden_);
+      parts.streams[at(layer, token)] = dot(function, row_of(blocks_.rows[layer].input, token), hidden_);
     });
   }
 
@@ -140,7 +140,7 @@ class Descent {
   std::vector<StreamParts> finish() {
     each_row([&](StreamParts& parts, const T* function, int token) {
       parts.embeddings[static_cast<size_t>(token)] =
-          dot(function, row_of(request_.blocks.front().input, token), hidden_);
+          dot(function, row_of(blocks_.rows.front().input, token), hidden_);
     });
     for (size_t i = 0; i < count_; ++i) {
       StreamParts& parts = found_[order_[i]];
@@ -175,10 +175,10 @@ class Descent {
 
   double stream(Place place, int token, int k) const {
     const auto layer = static_cast<size_t>(place.layer);
-    const BlockRows& block = request_.blocks[layer];
-    const bool end = layer + 1 == request_.blocks.size();
+    const BlockRows& block = blocks_.rows[layer];
+    const bool end = layer + 1 == blocks_.layers();
     if (place.point == Point::kBlockOut)
-      return static_cast<double>(row_of(end ? request_.last : request_.blocks[layer + 1].input, token)[k]);
+      return static_cast<double>(row_of(end ? blocks_.last : blocks_.rows[layer + 1].input, token)[k]);
     const float input = row_of(block.input, token)[k];
     return static_cast<double>(place.point == Point::kMid ? input + row_of(block.attn, token)[k] : input);
   }
@@ -192,6 +192,7 @@ class Descent {
     });
   }
 
+  const FrozenBlocks& blocks_;
   const LinearPassRequest& request_;
   int tokens_;
   int hidden_;
@@ -204,34 +205,31 @@ class Descent {
 };
 
 template <class T>
-LinearPass descend(const std::vector<AttentionPath>& attention_paths, const std::vector<MlpPath>& mlps,
-                   const WeightFile& weights, const LinearPassRequest& request, ThreadTeam& team,
+LinearPass descend(const FrozenBlocks& blocks, const LinearPassRequest& request, ThreadTeam& team,
                    const CancelToken& cancel, const std::function<void(size_t, size_t)>& progress) {
-  Descent<T> descent(request, team);
-  const size_t layers = request.blocks.size();
+  Descent<T> descent(blocks, request, team);
+  const size_t layers = blocks.layers();
   LinearPass found;
   found.apart.resize(layers);
   if (request.neurons > 0) found.ffn_apart.resize(layers);
   for (size_t layer = layers; layer-- > 0;) {
-    const BlockRows& rows = request.blocks[layer];
     const auto at = [&](Point point) { return Place{static_cast<int>(layer), point}; };
     cancel.check();
     descent.begin(at(Point::kBlockOut));
     descent.take_ffn(layer);
     std::vector<T> through_mlp;
     if (request.neurons > 0) {
-      const FrozenMlp<T> mlp =
-          frozen_mlp<T>(mlps[layer], weights, rows, request.parallel, request.tokens, team);
+      const FrozenMlp<T> mlp = blocks.frozen_mlp<T>(layer, team);
       found.ffn_apart[layer] = mlp.apart();
       through_mlp = descent.take_neurons(layer, mlp);
     }
-    if (!request.parallel) descent.add(through_mlp);
+    if (!blocks.parallel) descent.add(through_mlp);
     descent.begin(at(Point::kMid));
     cancel.check();
-    const FrozenAttention<T> attention(attention_paths[layer], weights, rows, request.tokens, team);
+    const FrozenAttention<T> attention = blocks.frozen_attention<T>(layer, team);
     found.apart[layer] = attention.apart();
-    descent.take_attention(layer, attention, attention_paths[layer].heads);
-    if (request.parallel) descent.add(through_mlp);
+    descent.take_attention(layer, attention, blocks.attention[layer].heads);
+    if (blocks.parallel) descent.add(through_mlp);
     descent.take_input(layer);
     descent.begin(at(Point::kBlockIn));
     progress(layers - layer, layers);
@@ -242,11 +240,10 @@ LinearPass descend(const std::vector<AttentionPath>& attention_paths, const std:
 
 }  // namespace
 
-LinearPass linear_pass(const std::vector<AttentionPath>& attention, const std::vector<MlpPath>& mlps,
-                       const WeightFile& weights, const LinearPassRequest& request, ThreadTeam& team,
+LinearPass linear_pass(const FrozenBlocks& blocks, const LinearPassRequest& request, ThreadTeam& team,
                        const CancelToken& cancel, const std::function<void(size_t, size_t)>& progress) {
   const auto pass = request.precise ? descend<double> : descend<float>;
-  return pass(attention, mlps, weights, request, team, cancel, progress);
+  return pass(blocks, request, team, cancel, progress);
 }
 
 }  // namespace tapline

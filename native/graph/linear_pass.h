@@ -5,11 +5,8 @@
 
 #include "base/cancel.h"
 #include "base/thread_team.h"
-#include "capture/attention_path.h"
-#include "capture/mlp_path.h"
 #include "capture/place.h"
-#include "graph/frozen_attention.h"
-#include "model/weight_file.h"
+#include "graph/frozen_blocks.h"
 
 namespace tapline {
 
@@ -52,14 +49,10 @@ struct StreamParts {
 };
 
 struct LinearPassRequest {
-  std::vector<BlockRows> blocks;
-  std::vector<float> last;        // [tokens, hidden]: the last block's output
   std::vector<BlockRows> others;  // of another text with as many tokens, for gains; or none
-  int tokens = 0;
   std::vector<StreamFunction> functions;
-  size_t neurons = 0;     // how many of each function; 0: MLPs are not passed
-  bool parallel = false;  // MLPs read the blocks' inputs
-  bool precise = false;   // in double precision
+  size_t neurons = 0;    // how many of each function; 0: MLPs are not passed
+  bool precise = false;  // in double precision
 };
 
 struct LinearPass {
@@ -71,8 +64,7 @@ struct LinearPass {
 /// Divides functions of the residual stream among the places that write to it, downwards through the blocks,
 /// all functions together, as attribution graphs do (Ameisen et al., "Circuit Tracing", 2025). All paths are
 /// known, those of MLPs with neurons. `progress` counts blocks.
-LinearPass linear_pass(const std::vector<AttentionPath>& attention, const std::vector<MlpPath>& mlps,
-                       const WeightFile& weights, const LinearPassRequest& request, ThreadTeam& team,
+LinearPass linear_pass(const FrozenBlocks& blocks, const LinearPassRequest& request, ThreadTeam& team,
                        const CancelToken& cancel, const std::function<void(size_t, size_t)>& progress);
 
 }  // namespace tapline
