@@ -263,7 +263,7 @@ test("equal the callback's with a draft model", async () => {
   assert.is((answers[0]![0] as { text?: string }).text, (answers[1]![0] as { text?: string }).text);
 });
 
-test("what the graph cannot read is computed by the callback, and is said", async () => {
+test("requests that the graph cannot compute use the callback and report it", async () => {
   const edits = [steer(0.5)];
   const read: [string, LivePlan][] = [
     ["a lens", { edits, watch: { layers: [2], positions: "all", lensTop: 1 } }],

@@ -2,17 +2,18 @@
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type AttributionGraph, type Context, Model } from "../../src/native/index.js";
+import type { AttributionGraph } from "../../src/native/index.js";
 import { demo, rejects, scratch, someTokens } from "./demo-model.js";
 import {
   architectures,
   blocks,
   dot,
-  headCount,
+  headWidth,
   hidden,
   LinearModel,
   logitReading,
   neuronCount,
+  opened,
   type Rows,
   vocabulary,
   writeArchitecture,
@@ -21,7 +22,6 @@ import {
 const folder = scratch();
 const tokens = someTokens(7, vocabulary);
 const [position, token, minus] = [6, 11, 200];
-const headWidth = hidden / headCount;
 const targets = [
   { position, token, minus, weight: 0.75 },
   { position: 5, token: 40, weight: 0.25 },
@@ -41,15 +41,6 @@ const nodesOf = ({ nodes }: AttributionGraph): Node[] =>
     token: nodes.tokens[i]!,
     index: nodes.indices[i]!,
   }));
-
-async function opened<T>(path: string, use: (context: Context) => Promise<T>): Promise<T> {
-  const model = await Model.open(path, { gpuLayers: 0 });
-  try {
-    return await use(await model.createContext({ nCtx: 64, threads: 2, keepAttention: true }));
-  } finally {
-    await model.close();
-  }
-}
 
 const unit = (count: number, at: number) =>
   Float64Array.from({ length: count }, (_, k) => (k === at ? 1 : 0));

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type Context, Model, type TargetParts } from "../../src/native/index.js";
+import type { TargetParts } from "../../src/native/index.js";
 import { randomMatrix, randomTensor } from "../inference/support/tiny-models.js";
 import { demo, rejects, scratch, someTokens } from "./demo-model.js";
 import {
@@ -14,8 +14,10 @@ import {
   LinearModel,
   logitReading,
   neuronCount,
+  opened,
   type Reading,
   type Rows,
+  sum,
   vocabulary,
   writeArchitecture,
 } from "./linear-model.js";
@@ -23,17 +25,6 @@ import {
 const folder = scratch();
 const tokens = someTokens(7, vocabulary);
 const [position, token, minus] = [6, 11, 200];
-
-const sum = (values: ArrayLike<number>) => Array.from(values).reduce((all, value) => all + value, 0);
-
-async function opened<T>(path: string, use: (context: Context, model: Model) => Promise<T>): Promise<T> {
-  const model = await Model.open(path, { gpuLayers: 0 });
-  try {
-    return await use(await model.createContext({ nCtx: 64, threads: 2, keepAttention: true }), model);
-  } finally {
-    await model.close();
-  }
-}
 
 /** What each part adds to a reading. */
 function expected(

@@ -1,6 +1,6 @@
 import { byteTokenizer } from "../../bench/models/byte-tokenizer.js";
 import { type Metadata, type TensorSpec, writeGguf } from "../../bench/models/gguf-writer.js";
-import type { Context } from "../../src/native/index.js";
+import { type Context, Model } from "../../src/native/index.js";
 import { randomMatrix, randomTensor, tensor } from "../inference/support/tiny-models.js";
 
 export const [blocks, hidden, vocabulary] = [3, 32, 320];
@@ -404,7 +404,7 @@ export class LinearModel {
   }
 }
 
-const sum = (values: ArrayLike<number>) => Array.from(values).reduce((all, value) => all + value, 0);
+export const sum = (values: ArrayLike<number>) => Array.from(values).reduce((all, value) => all + value, 0);
 
 /** A function of the stream before a block, or of the last one's output. */
 export interface Reading {
@@ -446,4 +446,17 @@ export function logitReading(
   return { before: blocks, position, direction, constant };
 }
 
-export { heads as headCount, inner as neuronCount };
+/** Opens a model with a context that keeps attention, for as long as `use` runs. */
+export async function opened<T>(
+  path: string,
+  use: (context: Context, model: Model) => Promise<T>,
+): Promise<T> {
+  const model = await Model.open(path, { gpuLayers: 0 });
+  try {
+    return await use(await model.createContext({ nCtx: 64, threads: 2, keepAttention: true }), model);
+  } finally {
+    await model.close();
+  }
+}
+
+export { heads as headCount, inner as neuronCount, width as headWidth };

@@ -33,7 +33,7 @@ export interface AttributionGraphRequest {
  * other and to the targets: through the residual stream and through heads that are not nodes.
  */
 export interface AttributionGraph {
-  /** Memory needed at the same time, about, in addition to the model. */
+  /** Approximate peak memory in addition to the model. */
   bytes: number;
   /** Upwards: by block, heads before neurons, by token. */
   nodes: {
@@ -94,7 +94,7 @@ export async function attributionGraph(
   return passes.run("attributionGraph", nativeRequest(rest), signal);
 }
 
-/** The memory that a graph would need, about, in addition to the model, in bytes. @throws NativeError as the graph itself */
+/** Approximate peak memory of a graph in addition to the model, in bytes. @throws NativeError like the graph itself */
 export async function attributionGraphBytes(
   passes: Passes,
   request: AttributionGraphRequest,
