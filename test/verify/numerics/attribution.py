@@ -59,6 +59,12 @@ class Qwen3:
         v = np.repeat(self.split(normed @ self.of(block, "attn_v").T, self.value_heads), self.heads // self.value_heads, 1)
         return np.einsum("hij,jhd->ihd", pattern, v)
 
+    def logit_direction(self, target, last):
+        """The difference of logits as a function of the last block's output at its token."""
+        row = self.head[target["token"]]
+        row = row - (self.head[target["minus"]] if "minus" in target else self.head.mean(0))
+        return row * self.weights["output_norm.weight"] * self.scale(last[target["position"]])
+
     def forward(self, tokens):
         x = self.weights["token_embd.weight"][tokens]
         inputs, patterns, ffn = [], [], []
@@ -94,9 +100,7 @@ class Linear:
         """A function from a change of the stream before a block to its part of the value."""
         place = target["position"]
         if "token" in target:
-            row = self.model.head[target["token"]]
-            row = row - (self.model.head[target["minus"]] if "minus" in target else self.model.head.mean(0))
-            direction = row * self.model.weights["output_norm.weight"] * self.model.scale(self.last[place])
+            direction = self.model.logit_direction(target, self.last)
             top, half = self.model.blocks, False
         else:
             direction = np.array(target["direction"], np.float32).astype(np.float64)
@@ -145,16 +149,22 @@ class Linear:
         return np.array(embeddings + ffn), np.array(heads)
 
 
-def main(folder):
+def read_cases(folder):
+    """The cases of a check, and a function that reads the array at a place."""
     with open(os.path.join(folder, "cases.json")) as file:
         cases = json.load(file)
     floats = np.fromfile(os.path.join(folder, "values.f32"), np.float32)
-    doubles = np.fromfile(os.path.join(folder, "parts.f64"), np.float64)
 
     def rows(place):
         count = int(np.prod(place["shape"]))
         return floats[place["at"] : place["at"] + count].reshape(place["shape"]).astype(np.float64)
 
+    return cases, rows
+
+
+def main(folder):
+    cases, rows = read_cases(folder)
+    doubles = np.fromfile(os.path.join(folder, "parts.f64"), np.float64)
     model = Qwen3(cases["model"])
     worst = {"precise": 0.0, "plain": 0.0, "heads": 0.0, "own": 0.0}
     parts = 0

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from attribution import Qwen3  # noqa: E402
+from attribution import Qwen3, read_cases  # noqa: E402
 
 
 class Frozen:
@@ -65,9 +65,7 @@ class Frozen:
         return rows
 
     def direction(self, target):
-        row = self.model.head[target["token"]]
-        row = row - (self.model.head[target["minus"]] if "minus" in target else self.model.head.mean(0))
-        return row * self.model.weights["output_norm.weight"] * self.model.scale(self.last[target["position"]])
+        return self.model.logit_direction(target, self.last)
 
 
 def edges(frozen, targets, nodes):
@@ -125,15 +123,8 @@ def edges(frozen, targets, nodes):
 
 
 def main(folder):
-    with open(os.path.join(folder, "cases.json")) as file:
-        cases = json.load(file)
-    floats = np.fromfile(os.path.join(folder, "values.f32"), np.float32)
+    cases, rows = read_cases(folder)
     doubles = np.fromfile(os.path.join(folder, "edges.f64"), np.float64)
-
-    def rows(place):
-        count = int(np.prod(place["shape"]))
-        return floats[place["at"] : place["at"] + count].reshape(place["shape"]).astype(np.float64)
-
     model = Qwen3(cases["model"])
     worst = {"precise": 0.0, "plain": 0.0, "values": 0.0}
     count = 0
