@@ -1,5 +1,6 @@
 import type { GraphResult } from "../contracts/index.js";
-import type { Finding } from "./finding.js";
+import { listed } from "../text/words.js";
+import { type Finding, sentence } from "./finding.js";
 import { nodeName, strongestNodes } from "./graph.js";
 import { count, figureOf, percent } from "./numbers.js";
 import { visible } from "./text.js";
@@ -41,7 +42,7 @@ function influenceSentence(result: Found): string {
   if (strongest.length === 0) return "No neuron or head is left after pruning.";
   const names = strongest.map((node) => `${nodeName(result, node)} (${percent(node.influence)})`);
   return (
-    `${capital(listed(names))} ${strongest.length === 1 ? "has" : "have"} the most influence; ` +
+    `${sentence(listed(names))} ${strongest.length === 1 ? "has" : "have"} the most influence; ` +
     `${count(size.kept, "neuron or head", "neurons and heads")} of ${size.found} ${size.kept === 1 ? "remains" : "remain"} after pruning. ` +
     `${percent(scores.replacement)} of the influence starts at the prompt's embeddings.`
   );
@@ -65,13 +66,4 @@ export function measuredSentence({ measured }: Pick<Found, "measured">): string 
     `${removed}: ${agreement} (Pearson correlation ${correlation.toFixed(2)}, ` +
     `95 % interval ${interval.low.toFixed(2)} to ${interval.high.toFixed(2)}).`
   );
-}
-
-function listed(names: readonly string[]): string {
-  const last = names.at(-1) as string;
-  return names.length === 1 ? last : `${names.slice(0, -1).join(", ")} and ${last}`;
-}
-
-function capital(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }

@@ -2,6 +2,8 @@ import type { GraphEdge, GraphNode, GraphResult } from "../contracts/index.js";
 
 /** At most these are drawn: the strongest. */
 const [mostNodes, mostEdges] = [150, 500];
+/** Colors of edges, readable on light and on dark cards. */
+const [raises, lowers] = ["#2a8f9b", "#d9722e"];
 const [left, top, below, gap, right] = [64, 34, 40, 11, 16];
 
 /** A drawn node, by its index in the result. */
@@ -18,8 +20,10 @@ export interface Dot {
 export interface Line {
   edge: GraphEdge;
   path: string;
-  /** From 0 to 1, by influence. */
-  strength: number;
+  color: string;
+  /** By influence, as is the opacity. */
+  width: number;
+  opacity: number;
 }
 
 export interface GraphLayout {
@@ -105,12 +109,20 @@ function linesOf(edges: readonly GraphEdge[], dots: ReadonlyMap<number, Dot>): L
   return drawn.reverse().map((edge) => {
     const [from, to] = [dots.get(edge.source) as Dot, dots.get(edge.target) as Dot];
     const half = rounded((from.y + to.y) / 2);
+    const strength = Math.sqrt(edge.influence / most);
     return {
       edge,
       path: `M${from.x} ${from.y}C${from.x} ${half} ${to.x} ${half} ${to.x} ${to.y}`,
-      strength: Math.sqrt(edge.influence / most),
+      color: edge.value < 0 ? lowers : raises,
+      width: 0.5 + 2.5 * strength,
+      opacity: 0.08 + 0.8 * strength,
     };
   });
+}
+
+/** The path of a diamond, which marks other neurons and rounding. */
+export function diamond({ x, y, size }: Pick<Dot, "x" | "y" | "size">): string {
+  return `M${x} ${y - size}L${x + size} ${y}L${x} ${y + size}L${x - size} ${y}Z`;
 }
 
 /** The strongest edges into a node and out of it, by influence. */

@@ -1,4 +1,5 @@
 import type { GraphNode, GraphResult } from "../contracts/index.js";
+import { cut } from "../text/words.js";
 import { visible } from "./text.js";
 
 /** What names of nodes need of a result. */
@@ -54,8 +55,12 @@ export function placeName(tokens: readonly string[], position: number): string {
 
 /** A token in at most nine characters. */
 export function shortToken(token: string): string {
-  const text = Array.from(visible(token));
-  return text.length <= 9 ? text.join("") : `${text.slice(0, 8).join("")}…`;
+  return cut(visible(token), 9);
+}
+
+/** The token whose logit is explained, or the difference of two: `·Paris minus ·London`. */
+export function tokenOrDifference(target: string, foil: string | undefined): string {
+  return `${visible(target)}${foil === undefined ? "" : ` minus ${visible(foil)}`}`;
 }
 
 /** Neurons and heads, the most influential first. */

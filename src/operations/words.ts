@@ -1,4 +1,4 @@
-import type { RowsRead } from "../contracts/names.js";
+import type { BlockPoint, RowsRead } from "../contracts/names.js";
 import type { Entry } from "../contracts/studies/index.js";
 import { glimpse } from "../report/markup.js";
 import type { ConfigOf, Operation, ResultOf } from "./contracts.js";
@@ -43,9 +43,12 @@ export function layersText({ layers }: { layers: readonly number[] }): string {
   return `layer ${layers.join(", ")}`;
 }
 
-/** Which block outputs were read, and the seed. */
-export function whereText(config: { layers: readonly number[]; seed: number }): string {
-  return `block output of ${layersText(config)}, seed ${config.seed}`;
+/** Which block outputs were read, or activations at another hook point, and the seed. */
+export function whereText(
+  config: { layers: readonly number[]; seed: number },
+  point: BlockPoint = "block_out",
+): string {
+  return `${point === "block_out" ? "block output" : point} of ${layersText(config)}, seed ${config.seed}`;
 }
 
 /** Which of a text's activations were read. */

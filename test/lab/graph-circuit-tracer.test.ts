@@ -6,11 +6,12 @@ import Type from "typebox";
 import { Check, Errors } from "typebox/value";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { GraphEdge, GraphNode, GraphResult } from "../../src/contracts/index.js";
+import type { GraphEdge } from "../../src/contracts/index.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { circuitTracerGraph, writeCircuitTracer } from "../../src/operations/graph/run-circuit-tracer.js";
 import { listGraph } from "../../src/operations/graph/run-listing.js";
 import { pruneGraph } from "../../src/operations/graph/run-pruning.js";
+import { graphNode, graphTarget } from "../support/graph-nodes.js";
 
 const strict = { additionalProperties: false };
 const nullable = Type.Union([Type.Number(), Type.Null()]);
@@ -81,32 +82,21 @@ function checked(graph: unknown) {
   return graph;
 }
 
-const node = (
-  kind: GraphNode["kind"],
-  layer: number | null,
-  position: number,
-  index: number | null,
-  value: number | null = null,
-): GraphNode => ({ kind, layer, position, index, value, influence: 0.1 });
-
-const target = (token_id: number, token: string, probability: number, foil_token: string | null = null) =>
-  ({ token_id, token, probability, foil_token }) as GraphResult["targets"][number];
-
 const result = {
   tokens: ["A", " b\n"],
   token_ids: [7, 300],
   blocks: 2,
-  targets: [target(12, " c", 0.25), target(9, '"', 0.125, "\t")],
+  targets: [graphTarget(12, " c", 0.25), graphTarget(9, '"', 0.125, "\t")],
   nodes: [
-    node("embedding", null, 0, null),
-    node("embedding", null, 1, null),
-    node("neuron", 0, 1, 1, 2.5),
-    node("head", 1, 1, 3, -1.5),
-    node("rest", 1, 1, null),
-    node("rounding", 1, 1, null),
-    node("neuron", 1, 0, 0, 0.5),
-    node("target", null, 1, 0, 4),
-    node("target", null, 1, 1, 3),
+    graphNode("embedding", null, 0, null),
+    graphNode("embedding", null, 1, null),
+    graphNode("neuron", 0, 1, 1, 2.5),
+    graphNode("head", 1, 1, 3, -1.5),
+    graphNode("rest", 1, 1, null),
+    graphNode("rounding", 1, 1, null),
+    graphNode("neuron", 1, 0, 0, 0.5),
+    graphNode("target", null, 1, 0, 4),
+    graphNode("target", null, 1, 1, 3),
   ],
 };
 const edges = [

@@ -90,6 +90,11 @@ test("each operation has its own sentence, with the chosen settings", () => {
       `probe: L2-regularised logistic regression on the last token's ${where}, with majority and shuffled-label controls.`,
     ],
     [
+      "probe",
+      { ...layer, examples, point: "mid" },
+      "probe: L2-regularised logistic regression on the last token's mid of layer 3, seed 7, with majority and shuffled-label controls.",
+    ],
+    [
       "drift",
       { ...layer, examples, other: "/x/other.gguf" },
       `drift: block outputs of small.gguf and of other.gguf on the same texts (${where}), with bootstrap intervals over texts.`,
@@ -98,6 +103,11 @@ test("each operation has its own sentence, with the chosen settings", () => {
       "extract",
       { ...layer, examples, rows: "all", dtype: "f16" },
       `extract: every token's ${where}, written to files as f16.`,
+    ],
+    [
+      "extract",
+      { ...layer, examples, rows: "all", dtype: "f32", point: "ffn_in", target: "ffn_out" },
+      "extract: every token's ffn_in of layer 3, seed 7, and its ffn_out, written to files as f32.",
     ],
     [
       "sae",
@@ -113,6 +123,11 @@ test("each operation has its own sentence, with the chosen settings", () => {
       "sae",
       { ...sae, architecture: "topk", k: 4, rows: "response" },
       `sae: autoencoder (topk, k 4) with 8 features, 9 steps, on the response's mean ${where}.`,
+    ],
+    [
+      "sae",
+      { ...sae, architecture: "topk", k: 4, rows: "all", target: "ffn_out", skip: true },
+      "sae: skip transcoder from ffn_in to ffn_out (topk, k 4) with 8 features, 9 steps, on every token's ffn_in of layer 3, seed 7.",
     ],
     [
       "features",

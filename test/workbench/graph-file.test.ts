@@ -1,36 +1,27 @@
 /** Graphs in files: those of tapline come back as they were, those of circuit-tracer get names, and others are refused. */
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { GraphEdge, GraphNode, GraphResult } from "../../src/contracts/index.js";
+import type { GraphEdge } from "../../src/contracts/index.js";
 import { nodeName } from "../../src/findings/graph.js";
 import { graphLayout } from "../../src/findings/graph-layout.js";
 import { circuitTracerGraph } from "../../src/operations/graph/run-circuit-tracer.js";
 import { readGraphFile } from "../../src/workbench/page/graph-file.js";
-
-const node = (
-  kind: GraphNode["kind"],
-  layer: number | null,
-  position: number,
-  index: number | null,
-  value: number | null = null,
-): GraphNode => ({ kind, layer, position, index, value, influence: 0 });
-const target = (token_id: number, token: string, probability: number, foil_token: string | null = null) =>
-  ({ token_id, token, probability, foil_token }) as GraphResult["targets"][number];
+import { graphNode, graphTarget } from "../support/graph-nodes.js";
 
 const own = {
   tokens: ["A", " b"],
   token_ids: [7, 300],
   blocks: 3,
-  targets: [target(12, " c", 0.5), target(9, '"', 0.25, " d")],
+  targets: [graphTarget(12, " c", 0.5), graphTarget(9, '"', 0.25, " d")],
   nodes: [
-    node("embedding", null, 0, null),
-    node("embedding", null, 1, null),
-    node("neuron", 0, 1, 1, 2.5),
-    node("head", 1, 1, 3, -1.5),
-    node("rest", 1, 1, null),
-    node("rounding", 1, 1, null),
-    node("target", null, 1, 0),
-    node("target", null, 1, 1),
+    graphNode("embedding", null, 0, null),
+    graphNode("embedding", null, 1, null),
+    graphNode("neuron", 0, 1, 1, 2.5),
+    graphNode("head", 1, 1, 3, -1.5),
+    graphNode("rest", 1, 1, null),
+    graphNode("rounding", 1, 1, null),
+    graphNode("target", null, 1, 0),
+    graphNode("target", null, 1, 1),
   ],
 };
 const links: [source: number, target: number, value: number][] = [

@@ -14,6 +14,7 @@ import {
   type SparseRows,
 } from "../../native/index.js";
 import { bosOf } from "./example-tokens.js";
+import { checkPoints } from "./open-context.js";
 
 /** Readings of one text by the model and the dictionary. */
 export interface Reading {
@@ -116,10 +117,13 @@ async function scorePass(
 }
 
 /**
- * Refuses transcoders of an MLP's own output in models that normalise it before it is added, where `ffn_out` is after that
- * norm.
+ * Refuses dictionaries of points that the model lacks, and transcoders of an MLP's own output in models that normalise it
+ * before it is added, where `ffn_out` is after that norm.
+ * @throws UserError
  */
-export function checkTranscoder({ name, hook_out: hook }: StoredDictionary, context: Context): void {
+export function checkDictionary(stored: StoredDictionary, context: Context): void {
+  checkPoints(context, [stored.point, writtenPoint(stored)]);
+  const { name, hook_out: hook } = stored;
   if (hook === undefined || !hook.endsWith("mlp.hook_out") || !context.form.normed) return;
   throw new UserError(
     `The transcoder ${name} predicts ${hook}, before the norm that this model applies to MLP outputs; only ffn_out, after it, can be replaced.`,

@@ -68,6 +68,18 @@ export function checkLayers(model: Model, layers: readonly number[]): void {
   );
 }
 
+/**
+ * The index of a prompt's token from 0, of a position that may count from the end.
+ * @throws UserError with the name of the field if the prompt has no such token
+ */
+export function tokenIndex(field: string, position: number, length: number): number {
+  const index = position < 0 ? length + position : position;
+  if (index >= 0 && index < length) return index;
+  throw new UserError(
+    `${field}: ${position} does not exist; the prompt has ${length} tokens, 0 to ${length - 1}.`,
+  );
+}
+
 /** @throws UserError with the pieces if the text in `field` is not exactly one token */
 export async function targetToken(model: Model, text: string, field = "target_token"): Promise<number> {
   const tokens = await model.tokenize(text, { special: false, parseSpecial: false });

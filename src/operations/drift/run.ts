@@ -4,9 +4,9 @@ import { pointField } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { aurocOf, bootstrap, type Measured } from "../../findings/uncertainty.js";
-import { checkTranscoder, type Reading, readThrough } from "../../lab/rows/dictionary-reading.js";
+import { checkDictionary, type Reading, readThrough } from "../../lab/rows/dictionary-reading.js";
 import { bosOf } from "../../lab/rows/example-tokens.js";
-import { checkPoints, openContext } from "../../lab/rows/open-context.js";
+import { openContext } from "../../lab/rows/open-context.js";
 import { checkLayers, tokenizeInput } from "../../lab/rows/tokens.js";
 import {
   Dictionaries,
@@ -16,7 +16,6 @@ import {
   type OpenDictionary,
   Probes,
   Vectors,
-  writtenPoint,
 } from "../../library/index.js";
 import type { Context, Model } from "../../native/index.js";
 import type { Findings, OperationInput, Run } from "../run.js";
@@ -72,13 +71,7 @@ export async function drift(input: OperationInput<DriftConfig>): Promise<Finding
   const sums: TextSums[] = [];
   try {
     const { dictionary } = artefacts;
-    if (dictionary !== undefined) {
-      const { stored } = dictionary;
-      for (const each of contexts) {
-        checkPoints(each, [stored.point, writtenPoint(stored)]);
-        checkTranscoder(stored, each);
-      }
-    }
+    if (dictionary !== undefined) for (const each of contexts) checkDictionary(dictionary.stored, each);
     for (const [done, tokens] of texts.entries()) {
       progress({ stage: "comparing the models", done, total: texts.length });
       sums.push(

@@ -4,7 +4,13 @@ import type { NamedArrays } from "../../formats/npz-writer.js";
 import type { Artifacts } from "../../lab/artifacts.js";
 import { writeNpz } from "../../lab/npz.js";
 import { inContext } from "../../lab/rows/open-context.js";
-import { checkLayers, checkPositions, pieceLookup, tokenizeInput } from "../../lab/rows/tokens.js";
+import {
+  checkLayers,
+  checkPositions,
+  pieceLookup,
+  tokenIndex,
+  tokenizeInput,
+} from "../../lab/rows/tokens.js";
 import { shuffle, uniformNumbers } from "../../library/index.js";
 import type { Context, Explanation, Filling, Model } from "../../native/index.js";
 import type { Findings, OperationInput, Run } from "../run.js";
@@ -32,7 +38,7 @@ export async function explain(input: OperationInput<ExplainConfig>): Promise<Fin
   const { config, model } = input;
   checkLayers(model, [config.layer]);
   const tokens = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
-  const positions = config.positions.map((position) => indexOf(position, tokens.length));
+  const positions = config.positions.map((position) => tokenIndex("positions", position, tokens.length));
   if (config.verbaliser === undefined) return explainWith(model, input, tokens, positions);
   // First, because it fails if there is not enough memory for both models.
   const verbaliser = await input.openOther(config.verbaliser, config.verbaliser_revision);
@@ -92,15 +98,6 @@ async function explainWith(
   } finally {
     await context.close();
   }
-}
-
-/** @throws UserError if the prompt has no such token */
-function indexOf(position: number, length: number): number {
-  const index = position < 0 ? length + position : position;
-  if (index >= 0 && index < length) return index;
-  throw new UserError(
-    `positions: ${position} does not exist; the prompt has ${length} tokens, 0 to ${length - 1}.`,
-  );
 }
 
 /** @throws UserError if an activation cannot replace an embedding */

@@ -6,6 +6,6 @@ export default {
   subject: (config) =>
     `${config.data === undefined ? `${config.examples?.length} texts` : publicName(config.data)}, ${layersText(config)}`,
   method: (config) =>
-    `extract: ${rowsText(config.rows)} ${whereText(config)}${config.target === undefined ? "" : ` and ${config.target}`}, written to files as ${config.dtype}.`,
+    `extract: ${rowsText(config.rows)} ${whereText(config, config.point)}${config.target === undefined ? "" : `, and its ${config.target}`}, written to files as ${config.dtype}.`,
   tables: [],
 } satisfies Words<"extract">;

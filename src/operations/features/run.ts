@@ -5,15 +5,15 @@ import { UserError } from "../../contracts/user-error.js";
 import { taplineHome } from "../../files/home.js";
 import { writeNpz } from "../../lab/npz.js";
 import {
-  checkTranscoder,
+  checkDictionary,
   excludedIn,
   fidelityOf,
   type Reading,
   readThrough,
 } from "../../lab/rows/dictionary-reading.js";
-import { checkPoints, inContext } from "../../lab/rows/open-context.js";
+import { inContext } from "../../lab/rows/open-context.js";
 import { tokenizeInput } from "../../lab/rows/tokens.js";
-import { Dictionaries, type OpenDictionary, writtenPoint } from "../../library/index.js";
+import { Dictionaries, type OpenDictionary } from "../../library/index.js";
 import { type Context, type Model, strongestFeatures } from "../../native/index.js";
 import type { Findings, OperationInput, Run } from "../run.js";
 
@@ -30,9 +30,7 @@ export async function features(input: OperationInput<FeaturesConfig>): Promise<F
   const longest = Math.max(...texts.map(({ length }) => length));
   const readings: Reading[] = [];
   const pages = await inContext(input, { nCtx: longest }, async (context) => {
-    const { stored } = dictionary;
-    checkPoints(context, [stored.point, writtenPoint(stored)]);
-    checkTranscoder(stored, context);
+    checkDictionary(dictionary.stored, context);
     for (const [done, tokens] of texts.entries()) {
       progress({ stage: "features", done, total: texts.length });
       readings.push(await clock.measure("compute", () => readThrough(input, context, dictionary, tokens)));

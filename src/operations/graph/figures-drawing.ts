@@ -1,22 +1,19 @@
 import type { GraphResult } from "../../contracts/index.js";
 import { nodeName, shortName, shortToken } from "../../findings/graph.js";
-import { type Dot, graphLayout } from "../../findings/graph-layout.js";
+import { type Dot, diamond, graphLayout } from "../../findings/graph-layout.js";
 import { figureOf, percent, signed } from "../../findings/numbers.js";
 import { type Html, html } from "../../report/markup.js";
-
-/** Readable on light and on dark cards. */
-const [raises, lowers] = ["#2a8f9b", "#d9722e"];
 
 type Drawn = Pick<GraphResult, "tokens" | "targets" | "blocks" | "nodes" | "edges">;
 
 /** A graph as SVG: tokens along the bottom, blocks upwards, targets on top. */
 export function drawGraph(result: Drawn): Html {
   const { width, height, dots, lines, tokens, blocks } = graphLayout(result);
-  const paths = lines.map(({ edge: { source, target, value }, path, strength }) => {
+  const paths = lines.map(({ edge: { source, target, value }, path, color, width, opacity }) => {
     const [from, to] = [result.nodes[source], result.nodes[target]];
     if (from === undefined || to === undefined) return "";
     const about = `${nodeName(result, from)} to ${nodeName(result, to)}: ${signed(value)}`;
-    return html`<path d="${path}" fill="none" stroke="${value < 0 ? lowers : raises}" stroke-width="${(0.5 + 2.5 * strength).toFixed(2)}" stroke-opacity="${(0.08 + 0.8 * strength).toFixed(2)}"><title>${about}</title></path>`;
+    return html`<path d="${path}" fill="none" stroke="${color}" stroke-width="${width.toFixed(2)}" stroke-opacity="${opacity.toFixed(2)}"><title>${about}</title></path>`;
   });
   const names = tokens.map(
     ({ text, x, y }) =>
@@ -29,7 +26,8 @@ export function drawGraph(result: Drawn): Html {
   return html`<div class="wide" tabindex="0" role="group" aria-label="Picture of the graph; scrolls sideways"><svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-size="11" role="img" aria-label="Attribution graph: tokens from left to right, blocks upwards">${paths}${dots.map((dot) => mark(result, dot))}${names}${scale}</svg></div>`;
 }
 
-function mark(result: Drawn, { node, x, y, size }: Dot): Html {
+function mark(result: Drawn, dot: Dot): Html {
+  const { node, x, y, size } = dot;
   const value = node.value === null ? "" : `, value ${figureOf(node.value)}`;
   const influence = node.kind === "target" ? "" : `, ${percent(node.influence)} of the influence`;
   const title = html`<title>${nodeName(result, node)} (${shortName(node)})${influence}${value}</title>`;
@@ -40,7 +38,7 @@ function mark(result: Drawn, { node, x, y, size }: Dot): Html {
       return html`<rect x="${x - size}" y="${y - size}" width="${2 * size}" height="${2 * size}" fill="currentColor" fill-opacity="0.85">${title}</rect>`;
     case "rest":
     case "rounding":
-      return html`<path d="M${x} ${y - size}L${x + size} ${y}L${x} ${y + size}L${x - size} ${y}Z" fill="none" stroke="currentColor" stroke-opacity="0.6">${title}</path>`;
+      return html`<path d="${diamond(dot)}" fill="none" stroke="currentColor" stroke-opacity="0.6">${title}</path>`;
     default:
       return html`<circle cx="${x}" cy="${y}" r="${size}" fill="none" stroke="currentColor" stroke-width="1.5">${title}</circle>`;
   }

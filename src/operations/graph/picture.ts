@@ -1,5 +1,12 @@
 import type { GraphResult } from "../../contracts/index.js";
-import { nodeName, type PartName, partNames, shortName, strongestNodes } from "../../findings/graph.js";
+import {
+  nodeName,
+  type PartName,
+  partNames,
+  shortName,
+  strongestNodes,
+  tokenOrDifference,
+} from "../../findings/graph.js";
 import { graphFinding, targetText } from "../../findings/graph-finding.js";
 import { count, percent, signed } from "../../findings/numbers.js";
 import { oneLine, visible } from "../../findings/text.js";
@@ -74,18 +81,8 @@ function nodeTable(result: Parameters<typeof graphPicture>[0], canvas: Canvas): 
   );
 }
 
-function keyOf({
-  kind,
-  layer,
-  position,
-  index,
-}: {
-  kind: string;
-  layer: number | null;
-  position: number;
-  index: number | null;
-}) {
-  return `${kind} ${layer} ${position} ${index}`;
+function keyOf(node: Parameters<typeof shortName>[0]): string {
+  return `${shortName(node)} at ${node.position}`;
 }
 
 function edgeTable(result: Parameters<typeof graphPicture>[0], canvas: Canvas): string[] {
@@ -111,12 +108,7 @@ export default {
     ["Graph of", oneLine(prompt)],
     ...(target_token === undefined
       ? []
-      : ([
-          [
-            "Token",
-            `${visible(target_token)}${foil_token === undefined ? "" : ` minus ${visible(foil_token)}`}`,
-          ],
-        ] as [string, string][])),
+      : ([["Token", tokenOrDifference(target_token, foil_token)]] as [string, string][])),
   ],
   draw: graphPicture,
 } satisfies Picture<"graph">;

@@ -45,12 +45,7 @@ export function pruneGraph(
   const starting = sum(0, tokens) + sum(errors, columns);
   const scores = {
     replacement: sum(0, tokens) / starting,
-    completeness: completenessOf(
-      rowOf,
-      { rows, errors, columns },
-      received,
-      sum(0, tokens) + sum(errors, columns),
-    ),
+    completeness: completenessOf(rowOf, { rows, errors, columns }, received, starting),
     rounding: sum(errors + layout.layers * tokens, columns) / starting,
   };
 

@@ -3,7 +3,7 @@ import { limits } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { writeNpz } from "../../lab/npz.js";
 import { inContext } from "../../lab/rows/open-context.js";
-import { pieceLookup, spaceNote, targetToken, tokenizeInput } from "../../lab/rows/tokens.js";
+import { pieceLookup, spaceNote, targetToken, tokenIndex, tokenizeInput } from "../../lab/rows/tokens.js";
 import { hostMemory } from "../../models/memory.js";
 import type { AttributionGraph, Context, GraphTarget } from "../../native/index.js";
 import type { Findings, OperationInput, Run } from "../run.js";
@@ -40,7 +40,7 @@ interface Computed {
 export async function graph(input: OperationInput<GraphConfig>): Promise<Findings<GraphResult>> {
   const { config, model, clock } = input;
   const all = await tokenizeInput(model, config.prompt, config.max_input_tokens, "prompt");
-  const position = indexOf(config.position, all.length);
+  const position = tokenIndex("position", config.position, all.length);
   // Later tokens affect nothing.
   const tokens = all.slice(0, position + 1);
   const size = { nCtx: tokens.length, nBatch: tokens.length, keepAttention: true };
@@ -82,15 +82,6 @@ export async function graph(input: OperationInput<GraphConfig>): Promise<Finding
     await writeCircuitTracer(input.artifacts, circuitTracerGraph(described, edges, cumulative, config));
   });
   return { ...described, measured };
-}
-
-/** @throws UserError if the prompt has no such token */
-function indexOf(position: number, length: number): number {
-  const index = position < 0 ? length + position : position;
-  if (index >= 0 && index < length) return index;
-  throw new UserError(
-    `position: ${position} does not exist; the prompt has ${length} tokens, 0 to ${length - 1}.`,
-  );
 }
 
 async function targetsOf(

@@ -1,4 +1,4 @@
-import { visible } from "../../findings/text.js";
+import { tokenOrDifference } from "../../findings/graph.js";
 import { firstOf, type Words } from "../words.js";
 
 export default {
@@ -7,9 +7,7 @@ export default {
   texts: ({ prompt }) => [prompt],
   method({ position, target_token, foil_token, nodes, node_threshold, edge_threshold, measured, seed }) {
     const target =
-      target_token === undefined
-        ? "the most probable tokens"
-        : `${visible(target_token)}${foil_token === undefined ? "" : ` minus ${visible(foil_token)}`}`;
+      target_token === undefined ? "the most probable tokens" : tokenOrDifference(target_token, foil_token);
     return (
       `graph: attribution graph (RelP) of the logits of ${target} at token ${position}, up to ${nodes} neurons and heads, pruned ` +
       `to ${node_threshold} of the influence of nodes and ${edge_threshold} of that of edges` +

@@ -8,7 +8,7 @@ export default {
   ],
   subject: (config) => `${config.examples.length} examples, ${layersText(config)}`,
   method: (config) =>
-    `probe: L2-regularised logistic regression on ${rowsText(config.rows)} ${whereText(config)}, with majority and ` +
+    `probe: L2-regularised logistic regression on ${rowsText(config.rows)} ${whereText(config, config.point)}, with majority and ` +
     "shuffled-label controls.",
   tables: ["accuracy-by-layer", "rows-by-layer"],
   *shorter(whole) {

@@ -235,7 +235,10 @@ export default {
       checkSplits(examples);
       checkLeaks(examples);
     }
-    checkSaeSettings(config);
-    checkTarget(target, from === undefined ? point : (point ?? "ffn_in"));
+    if (from !== undefined) checkFromRows(config);
+    else {
+      checkSaeSettings(config);
+      checkTarget(target, point);
+    }
   },
 } satisfies Contract;

@@ -1,3 +1,4 @@
+import type { BlockPoint } from "../../contracts/names.js";
 import { cut, publicName } from "../../text/words.js";
 import { layersText, rowsText, type Words, whereText } from "../words.js";
 import type { SaeConfig } from "./contract.js";
@@ -10,7 +11,7 @@ export default {
   subject: (config) =>
     `${config.from === undefined ? `${config.examples?.length} examples` : publicName(config.from)}, ${layersText(config)}`,
   method: (config) =>
-    `sae: ${kindOf(config)} with ${config.features} features, ${config.steps} steps, on ${rowsText(config.rows)} ${whereText(config)}.`,
+    `sae: ${kindOf(config)} with ${config.features} features, ${config.steps} steps, on ${rowsText(config.rows)} ${whereText(config, pointOf(config))}.`,
   tables: ["quality", "features"],
   *shorter(whole) {
     for (const [examples, most] of [
@@ -36,6 +37,11 @@ export default {
     }
   },
 } satisfies Words<"sae">;
+
+/** Of a transcoder, it may be left out with an extraction. */
+function pointOf({ point, target }: SaeConfig): BlockPoint | undefined {
+  return point ?? (target === undefined ? undefined : "ffn_in");
+}
 
 function kindOf({ architecture = "relu", k, target, skip }: SaeConfig): string {
   const what =

@@ -1,10 +1,12 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { GraphEdge } from "../../../contracts/index.js";
+import { sentence } from "../../../findings/finding.js";
 import { nodeName, shortToken } from "../../../findings/graph.js";
-import { type Dot, graphLayout, neighbours } from "../../../findings/graph-layout.js";
+import { type Dot, diamond, graphLayout, neighbours } from "../../../findings/graph-layout.js";
 import { figureOf, percent, signed } from "../../../findings/numbers.js";
 import { addEdit } from "../chat-settings.js";
 import type { DrawnGraph, DrawnNode } from "../graph-file.js";
+import type { JobFindings } from "../jobs.js";
 import { known } from "../store.js";
 import { ChatLink } from "./chat-settings.js";
 import { headEdit } from "./edits.js";
@@ -13,8 +15,6 @@ import { type SaveKind, SaveTools } from "./picture.js";
 
 /** Listed parents and children of a node. */
 const listed = 6;
-/** Colours of edges, readable on light and on dark cards. */
-const [raises, lowers] = ["#2a8f9b", "#d9722e"];
 
 interface GraphPictureProps {
   result: DrawnGraph;
@@ -22,6 +22,17 @@ interface GraphPictureProps {
   name: string;
   /** Suffix of its labels, if the page has two graphs. */
   of?: string;
+}
+
+/** The graph of a job. */
+export function JobGraph({
+  job: { id, result },
+  of = "",
+}: {
+  job: JobFindings<"graph">["job"];
+  of?: string;
+}) {
+  return <GraphPicture key={id} result={result} name={`tapline-graph-${id.slice(0, 8)}-graph`} of={of} />;
 }
 
 /**
@@ -86,14 +97,14 @@ export function GraphPicture({ result, name, of = "" }: GraphPictureProps) {
               event.preventDefault();
             }}
           >
-            {layout.lines.map(({ edge, path, strength }) => (
+            {layout.lines.map(({ edge, path, color, width, opacity }) => (
               <path
                 key={`${edge.source} ${edge.target}`}
                 d={path}
                 fill="none"
-                stroke={edge.value < 0 ? lowers : raises}
-                stroke-width={0.5 + 2.5 * strength}
-                stroke-opacity={shown === undefined ? 0.08 + 0.8 * strength : touching(edge) ? 0.9 : 0.04}
+                stroke={color}
+                stroke-width={width}
+                stroke-opacity={shown === undefined ? opacity : touching(edge) ? 0.9 : 0.04}
               />
             ))}
             {layout.dots.map((dot, at) => (
@@ -187,7 +198,8 @@ function next(dots: readonly Dot[], at: number, key: string): number {
 }
 
 /** Full for nodes that others explain, hollow for those where the graph begins and ends. */
-function Mark({ dot: { node, x, y, size } }: { dot: Dot }) {
+function Mark({ dot }: { dot: Dot }) {
+  const { node, x, y, size } = dot;
   const ink = { fill: "currentColor", stroke: "currentColor" };
   const hollow = { ...ink, fill: "none" };
   switch (node.kind) {
@@ -197,7 +209,7 @@ function Mark({ dot: { node, x, y, size } }: { dot: Dot }) {
       return <rect x={x - size} y={y - size} width={2 * size} height={2 * size} {...ink} />;
     case "rest":
     case "rounding":
-      return <path d={`M${x} ${y - size}L${x + size} ${y}L${x} ${y + size}L${x - size} ${y}Z`} {...hollow} />;
+      return <path d={diamond(dot)} {...hollow} />;
     default:
       return <circle cx={x} cy={y} r={size} {...hollow} />;
   }
@@ -217,7 +229,7 @@ function NodeDetails({ result, index, isPinned, unpin }: DetailsProps) {
   return (
     <>
       <p>
-        <strong>{name.charAt(0).toUpperCase() + name.slice(1)}</strong>
+        <strong>{sentence(name)}</strong>
         {node.kind !== "target" && `, ${percent(node.influence)} of the influence`}
         {node.value !== null && `, value ${figureOf(node.value)}`}.{" "}
         {isPinned && (

@@ -8,7 +8,7 @@ import { known, useTopic } from "../store.js";
 import { Area, Check, Field, NumberField } from "./fields.js";
 import { Fold } from "./fold.js";
 import { Button, Form, Problem, useFields, useTrying } from "./form.js";
-import { GraphPicture } from "./graph-picture.js";
+import { GraphPicture, JobGraph } from "./graph-picture.js";
 import { JobResult } from "./job-result.js";
 import { ScriptMenu } from "./request-code.js";
 
@@ -80,13 +80,7 @@ export function GraphView({ id }: { id: string | undefined }) {
       {file !== undefined && <ShownFile {...file} onClose={() => setFile(undefined)} />}
       {id !== undefined && (
         <JobResult id={id} operation="graph">
-          {({ job }) => (
-            <GraphPicture
-              key={job.id}
-              result={job.result}
-              name={`tapline-graph-${job.id.slice(0, 8)}-graph`}
-            />
-          )}
+          {({ job }) => <JobGraph job={job} />}
         </JobResult>
       )}
     </div>

@@ -6,7 +6,7 @@ import { call } from "../session.js";
 import { known, useTopic } from "../store.js";
 import { Area } from "./fields.js";
 import { Button, Problem, useTrying } from "./form.js";
-import { GraphPicture } from "./graph-picture.js";
+import { JobGraph } from "./graph-picture.js";
 import { JobHeading, JobList } from "./job-list.js";
 import { JobResult } from "./job-result.js";
 
@@ -45,20 +45,13 @@ export function JobsView({ id }: { id: string | undefined }) {
 }
 
 function OneJob({ id, beside }: { id: string; beside: boolean }) {
-  const of = ` of ${id.slice(0, 8)}`;
+  const of = beside ? ` of ${id.slice(0, 8)}` : "";
   return (
     <section class="one-job" aria-label={`Job ${id.slice(0, 8)}`}>
       <JobHeading key={id} id={id} />
       <Repeat key={`repeat ${id}`} id={id} />
-      <JobResult id={id} operation="graph" {...(beside && { of })}>
-        {({ job }) => (
-          <GraphPicture
-            key={job.id}
-            result={job.result}
-            name={`tapline-graph-${job.id.slice(0, 8)}-graph`}
-            {...(beside && { of })}
-          />
-        )}
+      <JobResult id={id} operation="graph" of={of}>
+        {({ job }) => <JobGraph job={job} of={of} />}
       </JobResult>
     </section>
   );
