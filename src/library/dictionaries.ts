@@ -161,7 +161,7 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
   }
 }
 
-/** The point at which a dictionary's reconstruction stands, and at which its decoder rows are directions. */
+/** The point that a dictionary reconstructs or predicts, where its decoder rows are directions. */
 export function writtenPoint({ point, writes }: Pick<StoredDictionary, "point" | "writes">): BlockPoint {
   return writes ?? point;
 }
@@ -195,16 +195,11 @@ async function readFrom(
   const dictionary = await readDictionary(files, k);
   const site = source === null ? undefined : siteOf(place);
   if (site !== "transcoder") return { dictionary, source, site };
-  const of = (layer: number) =>
-    transcoderBetween(`blocks.${layer}.ln2.hook_normalized`, `blocks.${layer}.hook_mlp_out`);
   const [, layer] = /\/layer_(\d{1,3})\//.exec(place) ?? [];
-  const { origin, ...form } = of(Number(layer ?? 0));
-  const { layer: own, ...rest } = origin;
+  const block = layer === undefined ? "" : `blocks.${layer}.`;
+  const { origin, ...form } = transcoderBetween(`${block}ln2.hook_normalized`, `${block}hook_mlp_out`);
   return {
-    dictionary: {
-      ...{ ...dictionary, ...form },
-      origin: { ...dictionary.origin, ...rest, ...(layer !== undefined && { layer: own as number }) },
-    },
+    dictionary: { ...dictionary, ...form, origin: { ...dictionary.origin, ...origin } },
     ...{ source, site: undefined },
   };
 }

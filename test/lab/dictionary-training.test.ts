@@ -4,84 +4,33 @@ import {
   promises,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import {
-  checkSubmission,
-  type ExtractConfig,
-  type SaeConfig,
-  type SaeResult,
-} from "../../src/contracts/index.js";
-import { Artifacts } from "../../src/lab/artifacts.js";
-import { StageClock } from "../../src/lab/stage-clock.js";
-import {
-  type ExtractionTraining,
-  filesOf,
-  trainFromExtraction,
-} from "../../src/lab/training/from-extraction.js";
+import { checkSubmission } from "../../src/contracts/index.js";
+import { filesOf } from "../../src/lab/training/from-extraction.js";
 import { trainingRows } from "../../src/lab/training/rows.js";
 import { Dictionaries } from "../../src/library/index.js";
-import { encodeRows, Model } from "../../src/native/index.js";
-import { extract } from "../../src/operations/extract/run.js";
-import type { Findings } from "../../src/operations/run.js";
-import { sae } from "../../src/operations/sae/run.js";
-import { demo } from "../native/demo-model.js";
+import { encodeRows, type Model } from "../../src/native/index.js";
 import { refusal } from "../support/refusal.js";
-
-const hidden = 128;
-const layers = [2, 5];
-const words = ["capital", "film", "book", "trip", "river", "teacher", "garden", "letter"];
-const texts = Array.from(
-  { length: 60 },
-  (_, i) =>
-    `The ${words[i % 8]} of ${words[(i * 3 + 1) % 8]} was ${i % 2 === 0 ? "good" : "not good"} ${i % 20}.`,
-);
+import { type DemoTraining, hidden, openTraining, small, texts } from "./demo-training.js";
 
 let folder: string;
 let model: Model;
 let rows: string;
+let opened: DemoTraining;
+const extracted: DemoTraining["extracted"] = (body) => opened.extracted(body);
+const job: DemoTraining["job"] = (body) => opened.job(body);
+const train: DemoTraining["train"] = (...given) => opened.train(...given);
 test.before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "tapline-training-"));
-  model = await Model.open(demo);
-  rows = join(folder, "rows");
+  opened = await openTraining();
+  ({ folder, rows, model } = opened);
   await extracted({ out: rows });
 });
-test.after(async () => {
-  await model.close();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const openOther = () => Promise.reject(new Error("There is one model here."));
-const shared = () => ({ model, progress: () => {}, clock: new StageClock(), openOther });
-
-async function extracted(body: object): Promise<void> {
-  const data = join(folder, "texts.txt");
-  writeFileSync(data, texts.join("\n"));
-  const config = checkSubmission({
-    ...{ operation: "extract", model: "demo", layers, data, shard_tokens: 256 },
-    ...body,
-  }) as ExtractConfig;
-  await extract({ ...shared(), config, artifacts: new Artifacts(folder) });
-}
-
-async function job(body: object): Promise<Findings<SaeResult> & { place: string; names: string[] }> {
-  const config = checkSubmission({ operation: "sae", model: "demo", layers: [5], ...body }) as SaeConfig;
-  const place = mkdtempSync(join(folder, "job-"));
-  const artifacts = new Artifacts(place);
-  return { ...(await sae({ ...shared(), config, artifacts })), place, names: artifacts.names };
-}
-
-const settings: ExtractionTraining = {
-  ...{ from: "", architecture: "topk", k: 4, features: 48, steps: 60, batch: 64, seed: 3, layers: [5] },
-};
-const train = (more: Partial<ExtractionTraining>, out: string, options = {}) =>
-  trainFromExtraction({ ...settings, from: rows, ...more }, out, options);
+test.after(() => opened.close());
 
 test("whole texts are held out, duplicates together, and no BOS row is used", async () => {
   const { pieces, extraction, at } = await trainingRows(rows, { layer: 5, rows: undefined, seed: 3 });
@@ -345,15 +294,7 @@ test("a job trains on every token of its examples and holds out the chosen ones"
   ]);
   assert.not.ok(existsSync(join(place, "rows")));
   // Of an extraction the same body gives what the command gives.
-  const { reports: again } = await job({
-    from: rows,
-    architecture: "topk",
-    k: 4,
-    features: 48,
-    steps: 60,
-    batch: 64,
-    seed: 3,
-  });
+  const { reports: again } = await job({ from: rows, ...small });
   assert.equal(again, (await train({}, join(folder, "same"))).reports);
 });
 

@@ -1,78 +1,33 @@
 /** Transcoders of the embedded model, from an extraction of two points to files. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import {
-  checkSubmission,
-  type ExtractConfig,
-  type ExtractResult,
-  type SaeConfig,
-  type SaeResult,
-} from "../../src/contracts/index.js";
+import { checkSubmission, type SaeResult } from "../../src/contracts/index.js";
 import { decodeSafetensors } from "../../src/formats/safetensors.js";
-import { Artifacts } from "../../src/lab/artifacts.js";
-import { StageClock } from "../../src/lab/stage-clock.js";
-import {
-  type ExtractionTraining,
-  filesOf,
-  trainFromExtraction,
-} from "../../src/lab/training/from-extraction.js";
+import { filesOf } from "../../src/lab/training/from-extraction.js";
 import { Dictionaries } from "../../src/library/index.js";
-import { decodeRows, encodeRows, Model } from "../../src/native/index.js";
-import { extract } from "../../src/operations/extract/run.js";
-import type { Findings } from "../../src/operations/run.js";
+import { decodeRows, encodeRows } from "../../src/native/index.js";
 import { saeFindings } from "../../src/operations/sae/figures.js";
 import { saePicture } from "../../src/operations/sae/picture.js";
-import { sae } from "../../src/operations/sae/run.js";
 import saeWords from "../../src/operations/sae/words.js";
-import { demo } from "../native/demo-model.js";
 import { refusal } from "../support/refusal.js";
+import { type DemoTraining, hidden, openTraining, small, texts } from "./demo-training.js";
 import { readNpz } from "./npz-reader.js";
 
-const hidden = 128;
-const words = ["capital", "film", "book", "trip", "river", "teacher", "garden", "letter"];
-const texts = Array.from(
-  { length: 60 },
-  (_, i) =>
-    `The ${words[i % 8]} of ${words[(i * 3 + 1) % 8]} was ${i % 2 === 0 ? "good" : "not good"} ${i % 20}.`,
-);
-
 let folder: string;
-let model: Model;
 let rows: string;
+let opened: DemoTraining;
+const extracted: DemoTraining["extracted"] = (body) => opened.extracted(body);
+const job: DemoTraining["job"] = (body) => opened.job(body);
+const train: DemoTraining["train"] = (...given) => opened.train(...given);
 test.before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "tapline-transcoder-training-"));
-  model = await Model.open(demo);
-  rows = join(folder, "rows");
+  opened = await openTraining({ points: { point: "ffn_in" }, settings: { target: "ffn_out" } });
+  ({ folder, rows } = opened);
   const { point, target } = await extracted({ out: rows, target: "ffn_out" });
   assert.equal([point, target], ["ffn_in", "ffn_out"]);
 });
-test.after(async () => {
-  await model.close();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const openOther = () => Promise.reject(new Error("There is one model here."));
-const shared = () => ({ model, progress: () => {}, clock: new StageClock(), openOther });
-
-async function extracted(body: object): Promise<Findings<ExtractResult>> {
-  const data = join(folder, "texts.txt");
-  writeFileSync(data, texts.join("\n"));
-  const config = checkSubmission({
-    ...{ operation: "extract", model: "demo", layers: [2, 5], point: "ffn_in", data, shard_tokens: 256 },
-    ...body,
-  }) as ExtractConfig;
-  return extract({ ...shared(), config, artifacts: new Artifacts(folder) });
-}
-
-const settings: ExtractionTraining = {
-  ...{ from: "", architecture: "topk", k: 4, features: 48, steps: 60, batch: 64, seed: 3, layers: [5] },
-  target: "ffn_out",
-};
-const train = (more: Partial<ExtractionTraining>, out: string, options = {}) =>
-  trainFromExtraction({ ...settings, from: rows, ...more }, out, options);
+test.after(() => opened.close());
 
 /** A matrix of the first shard. */
 const matrixOf = (place: string, name: string) =>
@@ -194,33 +149,15 @@ test("a stopped training of a transcoder resumes to the same files", async () =>
 
 test("a job trains a transcoder on its examples, as the command does on their rows", async () => {
   const examples = texts.slice(0, 20).map((text, i) => ({ text, split: i < 14 ? "train" : "test" }));
-  const job = async (body: object) => {
-    const place = mkdtempSync(join(folder, "job-"));
-    const artifacts = new Artifacts(place);
-    const config = checkSubmission({ operation: "sae", model: "demo", layers: [5], ...body }) as SaeConfig;
-    const found: Findings<SaeResult> = await sae({ ...shared(), config, artifacts });
-    return { ...found, names: artifacts.names, place };
-  };
   const two = { point: "ffn_in", target: "ffn_out" };
-  const small = { ...two, features: 32, steps: 40 };
+  const few = { ...two, features: 32, steps: 40 };
   const own = ["sae-layer-5.safetensors", "sae-normalization-5.npz"];
-  const relu = await job({ examples, ...small });
+  const relu = await job({ examples, ...few });
   assert.equal([relu.point, relu.target, relu.reports[0]?.architecture], ["ffn_in", "ffn_out", "relu"]);
   assert.equal(relu.names, [...own, "sae_weights.safetensors", "cfg.json"]);
-  const topk = await job({ examples, ...small, rows: "all", architecture: "topk", k: 4, skip: true });
+  const topk = await job({ examples, ...few, rows: "all", architecture: "topk", k: 4, skip: true });
   assert.equal(topk.names, own);
-  const { reports, target } = await job({
-    ...{
-      from: rows,
-      target: "ffn_out",
-      architecture: "topk",
-      k: 4,
-      features: 48,
-      steps: 60,
-      batch: 64,
-      seed: 3,
-    },
-  });
+  const { reports, target } = await job({ from: rows, target: "ffn_out", ...small });
   assert.is(target, "ffn_out");
   assert.equal(reports, (await train({}, join(folder, "same"))).reports);
   // The same rows without the target train an autoencoder.
@@ -242,7 +179,8 @@ test("reports, pictures and methods name what is predicted", async () => {
       line.includes("how well the features predict ffn_out of activations not used in training"),
     ),
   );
-  const config = { ...settings, operation: "sae", model: "demo", layers: [5], seed: 3, skip: true } as never;
+  const two = { from: "", target: "ffn_out", skip: true };
+  const config = { ...small, ...two, operation: "sae", model: "demo", layers: [5] } as never;
   assert.match(
     saeWords.method(config),
     /^sae: skip transcoder from ffn_in to ffn_out \(topk, k 4\) with 48 features, 60 steps/,

@@ -18,6 +18,8 @@ import { Dictionaries } from "../../src/library/index.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { type Context, type Edit, Model } from "../../src/native/index.js";
 import { runOperation } from "../../src/operations/runs.js";
+import { TestRandom } from "../support/random.js";
+import { refusal } from "../support/refusal.js";
 
 const [width, features, layer] = [128, 300, 3];
 const prompt = "The capital of France is Paris, and the capital of Japan is";
@@ -41,13 +43,10 @@ test.after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-let seed = 7;
-/** Reproducible numbers from -1 to 1. */
+const random = new TestRandom(7);
+/** Numbers from -scale to scale. */
 const numbers = (length: number, scale: number) =>
-  Float32Array.from({ length }, () => {
-    seed = (Math.imul(seed, 1103515245) + 12345) & 0x7fffffff;
-    return (seed / 0x40000000 - 1) * scale;
-  });
+  Float32Array.from({ length }, () => (2 * random.uniform() - 1) * scale);
 
 const weights = {
   W_enc: { shape: [width, features], data: numbers(width * features, 0.2) },
@@ -102,12 +101,6 @@ async function run<R>(operation: Operation, body: object): Promise<R> {
   });
   return result as unknown as R;
 }
-
-const sentence = (work: Promise<unknown>) =>
-  work.then(
-    () => "accepted",
-    (error: Error) => error.message,
-  );
 
 const near = (found: number, wanted: number, what: string) =>
   assert.ok(Math.abs(found - wanted) <= 1e-4 * Math.max(1, Math.abs(wanted)), `${what}: ${found}, ${wanted}`);
@@ -192,7 +185,7 @@ test("a transcoder's feature steers the MLP's output by its decoder row, to the 
   await new Dictionaries(home).add("trans", written());
   const steer = { prompt, layers: [layer], max_tokens: 1, intervention: "steer", feature: ["trans", 5] };
   assert.is(
-    await sentence(run("compare", { ...steer, strengths: [1] })),
+    await refusal(() => run("compare", { ...steer, strengths: [1] })),
     "The dictionary trans is a transcoder that writes ffn_out of block 3, not block_out; its features are directions at that point only.",
   );
   const found = await run<CompareResult>("compare", {
@@ -248,21 +241,21 @@ test("clamping a transcoder's feature reads the MLP's input and changes the MLP'
 });
 
 test("transcoders elsewhere than from an MLP's input to its output are refused", async () => {
-  const refusal = (more: object) => sentence(new Dictionaries(home).add("other", written(more)));
+  const refused = (more: object) => refusal(() => new Dictionaries(home).add("other", written(more)));
   assert.is(
-    await refusal({ hook_name_out: undefined }),
+    await refused({ hook_name_out: undefined }),
     "cfg.json lacks hook_name_out, the hook point that the transcoder writes.",
   );
   assert.match(
-    await refusal({ hook_name_out: "blocks.4.hook_mlp_out" }),
+    await refused({ hook_name_out: "blocks.4.hook_mlp_out" }),
     / and predicts "blocks\.4\.hook_mlp_out"; only the MLP output of the same block is supported\.$/,
   );
   assert.match(
-    await refusal({ hook_name_out: "blocks.3.hook_resid_post" }),
+    await refused({ hook_name_out: "blocks.3.hook_resid_post" }),
     / predicts "blocks\.3\.hook_resid_post"; /,
   );
   assert.match(
-    await refusal({ hook_name: "blocks.3.hook_resid_pre" }),
+    await refused({ hook_name: "blocks.3.hook_resid_pre" }),
     /^The transcoder reads "blocks\.3\.hook_resid_pre"; supported are MLP inputs: /,
   );
 });

@@ -123,6 +123,13 @@ test("Gemma Scope repositories are recognised by name as MLP, transcoders or uns
     [transcoder.layer, transcoder.point, transcoder.row_scaling, transcoder.writes, transcoder.hook],
     [3, "mid", "constant_norm", "ffn_out", "blocks.3.ln2.hook_normalized"],
   );
+  // Without a layer in its path, the hooks name no block.
+  hub.repositories["google/gemma-scope-9b-pt-transcoders"] = { files: { "some/params.npz": params } };
+  const unnumbered = await add("google/gemma-scope-9b-pt-transcoders/some", { layer: 4 });
+  assert.equal(
+    [unnumbered.layer, unnumbered.hook, unnumbered.hook_out],
+    [4, "ln2.hook_normalized", "hook_mlp_out"],
+  );
   const before = asked().length;
   assert.is(
     await refusal("google/gemma-scope-2b-pt-att/layer_3/width_16k/average_l0_1"),

@@ -1,5 +1,5 @@
 /**
- * Extractions beside the programs that read, feed and divide them: `npm run verify:scale`.
+ * Extractions with the programs that read, feed and divide them: `npm run verify:scale`.
  *   --only PATTERN   folders of test/verify/scale whose name matches
  * Each folder has an environment in the cache (test/support/real).
  */

@@ -1,14 +1,6 @@
 import { FormatError, quoted } from "../format-error.js";
-import {
-  Arrays,
-  factors,
-  placeOfHook,
-  type ReadLayout,
-  settingsOf,
-  type TensorSource,
-  textOf,
-} from "./dictionary.js";
-import { transcoderBetween } from "./transcoder.js";
+import { Arrays, factors, type ReadLayout, settingsOf, type TensorSource, textOf } from "./dictionary.js";
+import { dictionaryBetween } from "./transcoder.js";
 
 /**
  * Reads a dictionary of Gemma Scope: `params.npz` of the first (W_enc, W_dec), `params.safetensors` with
@@ -34,12 +26,7 @@ export async function readGemmaScope(config: unknown, source: TensorSource): Pro
       "The file has an affine_skip_connection, but config.json does not say what it reads and writes.",
     );
   }
-  const place =
-    into === undefined
-      ? undefined
-      : into === out
-        ? { origin: { hook: into, ...placeOfHook(into) } }
-        : transcoderBetween(into, out as string);
+  const place = into === undefined ? undefined : dictionaryBetween(into, out as string);
   const second = arrays.has("w_enc");
   const weights = await arrays.weights(second ? { ...factors, encoder: "w_enc", decoder: "w_dec" } : factors);
   const model = textOf(settings, "model_name");

@@ -4,14 +4,13 @@ import {
   foldDecoderLengths,
   linearMaps,
   numberOf,
-  placeOfHook,
   type ReadLayout,
   scaleRows,
   settingsOf,
   type TensorSource,
   textOf,
 } from "./dictionary.js";
-import { transcoderBetween } from "./transcoder.js";
+import { dictionaryBetween } from "./transcoder.js";
 
 /**
  * Reads a dictionary of Llama Scope: `hyperparams.json` and `final.safetensors` with encoder.weight [F, d],
@@ -25,7 +24,7 @@ export async function readLlamaScope(config: unknown, source: TensorSource): Pro
   const hook = textOf(settings, "hook_point_in");
   if (hook === undefined) throw new FormatError("hyperparams.json lacks hook_point_in.");
   const out = textOf(settings, "hook_point_out") ?? hook;
-  const place = out === hook ? { origin: { hook, ...placeOfHook(hook) } } : transcoderBetween(hook, out);
+  const place = dictionaryBetween(hook, out);
   const act = textOf(settings, "act_fn") ?? "jumprelu";
   if (!["jumprelu", "topk"].includes(act)) {
     throw new FormatError(

@@ -1,12 +1,12 @@
 import { FormatError, quoted } from "../format-error.js";
-import type { Dictionary, DictionaryOrigin } from "./dictionary.js";
+import { type Dictionary, type DictionaryOrigin, placeOfHook } from "./dictionary.js";
 
 const ofBlock = /^blocks\.(\d{1,3})\.(.{1,40})$/;
 const ofModule = /^(?:model\.|language_model\.)*layers\.(\d{1,3})\.(.{1,40}?)(?:\.output)?$/;
 
 /**
- * What a transcoder's input hook is here. `ln2.hook_normalized` is before the norm's weight: the stream divided by its root
- * mean square, in every model. `hook_mlp_in` is the stream itself.
+ * The point and row scaling of each input hook. `ln2.hook_normalized` is before the norm's weight: the stream divided by its
+ * root mean square, in every model. `hook_mlp_in` is the stream itself.
  */
 const inputs: Readonly<Record<string, Pick<Dictionary, "rowScaling"> & { point: string }>> = {
   "mlp.hook_in": { point: "ffn_in", rowScaling: "none" },
@@ -16,7 +16,7 @@ const inputs: Readonly<Record<string, Pick<Dictionary, "rowScaling"> & { point: 
   hook_resid_mid: { point: "mid", rowScaling: "none" },
   pre_feedforward_layernorm: { point: "ffn_in", rowScaling: "none" },
 };
-/** Outputs, as they are added to the stream. Before a norm that some models apply there, `mlp.hook_out` is not. */
+/** MLP outputs as they are added to the stream, except that `mlp.hook_out` is before the norm that some models apply to them. */
 const outputs = new Set(["hook_mlp_out", "mlp.hook_out", "post_feedforward_layernorm"]);
 
 function split(hook: string): [layer: number | undefined, name: string] {
@@ -25,8 +25,7 @@ function split(hook: string): [layer: number | undefined, name: string] {
 }
 
 /**
- * The properties of a transcoder that reads one hook and predicts another. Hooks may lack the block, as in
- * circuit-tracer's configuration.
+ * The properties of a transcoder that reads one hook and predicts another. Both hooks may lack the block, if it is not known.
  * @throws FormatError for anything other than a block's MLP input and its output
  */
 export function transcoderBetween(
@@ -55,4 +54,15 @@ export function transcoderBetween(
       ...{ point: input.point, hook: from, writes: "ffn_out", hookOut: to },
     },
   };
+}
+
+/**
+ * The properties of a dictionary that reads one hook and reconstructs it, or predicts another.
+ * @throws FormatError for unsupported hooks
+ */
+export function dictionaryBetween(
+  from: string,
+  to: string,
+): Partial<Pick<Dictionary, "rowScaling" | "transcoder">> & { origin: DictionaryOrigin } {
+  return from === to ? { origin: { hook: from, ...placeOfHook(from) } } : transcoderBetween(from, to);
 }

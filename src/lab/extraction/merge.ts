@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { open, readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { defaults } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
 import { bytesOf } from "../../formats/float.js";
@@ -59,6 +59,7 @@ export async function mergeExtraction(
   }: { signal?: AbortSignal; onTokens?: (done: number, total: number) => void } = {},
 ): Promise<Merged> {
   const parts = await readParts(folder);
+  const tables = tablesOf(folder, parts);
   const [{ index }] = parts as [Part];
   const { source, shard_tokens = defaults.shard_tokens, made_with, format } = index;
   const form = formOf(index);
@@ -86,7 +87,8 @@ export async function mergeExtraction(
     } finally {
       await texts.return(undefined);
     }
-    await mergeTables(folder, parts, new Planner(form, [0, 1], shard_tokens), into);
+    if (tables !== undefined)
+      await mergeTables(tables, parts, new Planner(form, [0, 1], shard_tokens), into, signal);
     await into.write(head, plan, true);
     return { folder: into.path, index: into.index, parts: parts.length, plan, kept: finished.size };
   } finally {
@@ -94,25 +96,32 @@ export async function mergeExtraction(
   }
 }
 
-/** Writes the table of all texts, unless the parts are of an earlier version and have none. @throws UserError */
+/** The paths of all parts' tables; undefined if they are of an earlier version and have none. @throws UserError */
+function tablesOf(folder: string, parts: readonly Part[]): string[] | undefined {
+  const tables = parts.map(({ name }) => tableName(name));
+  const missing = tables.filter((name) => !existsSync(join(folder, name)));
+  if (missing.length === parts.length) return undefined;
+  if (missing.length > 0) throw new UserError(`${folder} lacks ${missing.join(", ")}.`);
+  return tables.map((name) => join(folder, name));
+}
+
+/** Writes the table of all texts. @throws UserError */
 async function mergeTables(
-  folder: string,
+  tables: readonly string[],
   parts: readonly Part[],
   planner: Planner,
   into: ExtractionFolder,
+  signal: AbortSignal | undefined,
 ): Promise<void> {
-  const tables = parts.map(({ name }) => tableName(name));
-  const missing = tables.filter((name) => !existsSync(join(folder, name)));
-  if (missing.length === parts.length) return;
-  if (missing.length > 0) throw new UserError(`${folder} lacks ${missing.join(", ")}.`);
   const name = join(into.path, tableName(into.index));
   const writer = new TableWriter(`${name}.partial`);
-  const readers = tables.map((table) => tableRows(join(folder, table)));
+  const readers = tables.map(tableRows);
   const texts = parts.reduce((sum, { index }) => sum + index.texts, 0);
   for (let index = 0; index < texts; index++) {
+    signal?.throwIfAborted();
     const { value: row, done } = await (readers[index % parts.length] as AsyncGenerator<TableRow>).next();
     if (done || row.text !== index) {
-      const table = tables[index % parts.length];
+      const table = basename(tables[index % parts.length] as string);
       throw new UserError(
         `${table} has ${done ? "no text" : `text ${row.text}`} where text ${index} should be.`,
       );

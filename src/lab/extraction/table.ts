@@ -11,7 +11,7 @@ import { tableName } from "./plan.js";
 /** Texts per row group: a merge holds one group of each part in memory. */
 const groupRows = 2048;
 
-/** One text of an extraction: where its rows are, and what the data says about it. */
+/** One text of an extraction: where its rows are, and how its entry in the data describes it. */
 export interface TableRow {
   /** Index in the data set. */
   text: number;
@@ -71,7 +71,7 @@ export class TableWriter {
     if (this.#rows.length === groupRows) await this.#flush();
   }
 
-  /** Writes the rest. @param final the file's name once it is complete and on disk; by default it keeps its own */
+  /** Writes the rest. @param final the file's name once it is complete and on disk; unchanged by default */
   async finish(final?: string): Promise<void> {
     await this.#flush();
     await this.#writer.finish();

@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import type { RowsRead } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 
-/** A text, with the prompt it follows, and what its entry says about it, where it does. */
+/** A text, with the prompt it follows, and the fields of its entry that describe it. */
 export interface GivenText {
   text: string;
   prompt?: string;
@@ -133,7 +133,7 @@ export function describedText({ prompt = "", text, id, label, split }: GivenText
   return { id: id ?? null, label: label ?? null, split: split ?? null, sha256 };
 }
 
-/** What an entry says about its text: fields that are a text, a number or a truth value. */
+/** The fields of an entry that describe its text, if they are strings, numbers or booleans. */
 function aboutText(entry: { id?: unknown; label?: unknown; split?: unknown }): Partial<GivenText> {
   return Object.fromEntries(
     (["id", "label", "split"] as const)

@@ -1,5 +1,6 @@
 import { type BlockPoint, pointField, type TargetPoint } from "../../contracts/names.js";
 import { transpose } from "../../formats/dictionaries/dictionary.js";
+import { dot } from "../../library/index.js";
 import type { DictionaryArchitecture, DictionaryWeights } from "../../native/index.js";
 import type { Artifacts } from "../artifacts.js";
 import { writeNpz } from "../npz.js";
@@ -87,14 +88,11 @@ export async function writeSaeLens(artifacts: Artifacts, trained: TrainedDiction
   const [features, hidden] = [weights.encoderBias.length, weights.mean.length];
   const { mean, scale, skip, targetMean = mean, targetScale = scale } = weights;
   const skipped = skip?.map((value) => (value * targetScale) / scale);
+  const rowOf = (matrix: Float32Array, i: number) => matrix.subarray(i * hidden, (i + 1) * hidden);
   // h is of (x - mean) / scale. The decoder takes the scale, so that both layouts give the same activations.
-  const encoderBias = weights.encoderBias.map((bias, feature) => {
-    let sum = 0;
-    for (let i = 0; i < hidden; i++) {
-      sum += (weights.encoder[feature * hidden + i] as number) * (mean[i] as number);
-    }
-    return bias - sum / scale;
-  });
+  const encoderBias = weights.encoderBias.map(
+    (bias, f) => bias - dot(rowOf(weights.encoder, f), mean) / scale,
+  );
   const jumps = architecture === "jumprelu" || architecture === "batchtopk";
   await writeSafetensors(artifacts, "sae_weights.safetensors", {
     W_enc: {
@@ -106,7 +104,8 @@ export async function writeSaeLens(artifacts: Artifacts, trained: TrainedDiction
     b_dec: {
       shape: [hidden],
       data: weights.decoderBias.map(
-        (value, i) => value * targetScale + (targetMean[i] as number) - dotRow(skipped, i, mean),
+        (value, i) =>
+          value * targetScale + (targetMean[i] as number) - (skipped ? dot(rowOf(skipped, i), mean) : 0),
       ),
     },
     ...(skipped && { W_skip: { shape: [hidden, hidden], data: skipped } }),
@@ -138,10 +137,4 @@ export async function writeSaeLens(artifacts: Artifacts, trained: TrainedDiction
   await artifacts.create("cfg.json", (file) =>
     file.write(Buffer.from(`${JSON.stringify(config, null, 2)}\n`), 0),
   );
-}
-
-/** Row i of a square matrix times a vector; 0 without a matrix. */
-function dotRow(matrix: Float32Array | undefined, i: number, vector: Float32Array): number {
-  if (matrix === undefined) return 0;
-  return vector.reduce((sum, value, j) => sum + value * (matrix[i * vector.length + j] as number), 0);
 }

@@ -72,7 +72,7 @@ class TestRay(unittest.TestCase):
                 digest = subprocess.run(["sha256sum", str(out / row["shard"])], capture_output=True, text=True, check=True)
                 self.assertEqual(row["sha256"], digest.stdout.split()[0])
 
-    def test_killed_workers_lose_no_part_and_double_none(self) -> None:
+    def test_killed_workers_lose_and_repeat_no_part(self) -> None:
         data = self.folder / "many.txt"
         data.write_text("\n".join(f"{text}, number {n}" for n in range(80) for text in TEXTS))
         settings = {"rows": "all", "shard_tokens": 1024}

@@ -153,7 +153,7 @@ class Shard:
     def __getitem__(self, name: str) -> tuple[Array, str]:
         """A tensor, mapped, with its type."""
         if self._tensors is None:
-            self._tensors = _tensors(self._folder.local(self.name, self._bytes))
+            self._tensors = tensors_of(self._folder.local(self.name, self._bytes))
         return self._tensors[name]
 
     def floats(self, layer: int, rows: Any) -> Array:
@@ -164,7 +164,7 @@ class Shard:
         return np.asarray(values[rows], np.float32)
 
 
-def _tensors(path: Path) -> dict[str, tuple[Array, str]]:
+def tensors_of(path: Path) -> dict[str, tuple[Array, str]]:
     """The tensors of a safetensors file, mapped, with their types. BF16 has the type uint16."""
     try:
         content = np.memmap(path, np.uint8, "r")

@@ -41,8 +41,9 @@ class Shuffle:
                 count += len(rows)
                 if count >= self.buffer:
                     mixed = np.concatenate(waiting)[random.permutation(count)]
-                    yield mixed[self.buffer // 2 :]
-                    waiting, count = [mixed[: self.buffer // 2]], min(count, self.buffer // 2)
+                    count = self.buffer // 2
+                    yield mixed[count:]
+                    waiting = [mixed[:count]]
         if count > 0:
             yield np.concatenate(waiting)[random.permutation(count)]
 

@@ -26,6 +26,8 @@ try:
 except ImportError as error:
     raise TaplineError(f"tapline_lab.ray requires {error.name}: pip install 'tapline-lab[ray]'.") from None
 
+from ._row_files import tensors_of  # after the check for NumPy, which it requires
+
 __all__ = ["Extractor", "Parts", "submit"]
 
 _ATTEMPTS = 3
@@ -78,7 +80,7 @@ class Extractor:
         path = self._out / name
         if not path.exists():
             _write(path, self._tensors(texts), self._rows)
-        starts = _starts(path)
+        starts, _ = tensors_of(path)["text_starts"]
         tokens = np.diff(starts)
         per_token = self._rows == "all"
         return {
@@ -160,12 +162,9 @@ class Parts:
         continue.
         """
         pieces = self.out / "parts"
-        try:
-            ray.get(self.tasks)
-        except ray.exceptions.RayTaskError as error:
-            raise TaplineError(str(error.cause)) from None
         merge = ray.remote(_merge).options(max_retries=-1)
         try:
+            ray.get(self.tasks)
             found: list[dict[str, Any]] = ray.get(merge.remote(str(pieces), str(self.out)))
         except ray.exceptions.RayTaskError as error:
             raise TaplineError(str(error.cause)) from None
@@ -248,11 +247,3 @@ def _write(path: Path, tensors: dict[str, Any], rows: str) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _starts(path: Path) -> Any:
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        begin, end = json.loads(file.read(length))["text_starts"]["data_offsets"]
-        file.seek(8 + length + begin)
-        return np.frombuffer(file.read(end - begin), "<i4")
