@@ -33,7 +33,7 @@ def answer(ask):
 
 
 def cases_of(question, subject):
-    """The cases of a question; of one that an engine cannot even begin, that one."""
+    """The cases of a question: a single one if the engine cannot even begin."""
     try:
         yield from question(subject)
     except NotOffered as reason:

@@ -37,7 +37,7 @@ LIMIT = 1800  # seconds for one engine
 
 
 def environment(name):
-    """The interpreter of an environment. torch goes first and alone: what asks for it without a version brings another."""
+    """The interpreter of an environment. torch is installed first and alone: packages that require any version would bring another."""
     requirements = os.path.join(HERE, "environments", f"{name}.txt")
     with open(requirements) as file:
         text = file.read()
@@ -60,7 +60,7 @@ def environment(name):
 
 
 def version(engine):
-    """Of a program, in its own words."""
+    """The version that a program reports."""
     command = {"tapline": os.environ.get("TAPLINE_COMMAND", "tapline"), "llama_cpp": os.environ.get("LLAMA_SERVER", "")}
     words = shlex.split(command.get(engine, ""))
     if not words or shutil.which(words[0]) is None:
@@ -77,7 +77,7 @@ def answers_of(engine):
 
 def ask(engine, models, only):
     python = environment(ENGINES[engine])
-    # Answers to some questions replace no others.
+    # Answers to some of the questions do not replace the saved answers to all.
     answers = os.path.join(CACHE, f"{engine}.json") if only else answers_of(engine)
     words = [python, os.path.join(HERE, "ask.py"), engine, models, answers]
     for question in only:

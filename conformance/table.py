@@ -16,9 +16,9 @@ INTRODUCTION = """\
 Every engine gets the same tiny models and the same questions; nothing in the suite knows which engine it asks. This page is written by
 `npm run conformance`; [the suite](../conformance/README.md) explains the questions, and how to ask another engine.
 
-Numbers are cases that the engine answers right, of all cases. A dash is a question that the engine has no way to express. A bold
-number is cases that it answers wrong; each is listed below with the request that shows it. Which mistakes there are to report depends on an
-engine's interface, so the numbers of the last line cannot be compared with each other.
+Numbers count the cases that the engine answers correctly, out of all cases. A dash means that the engine has no way to express the question.
+Bold numbers count wrong answers; each is listed below with the request that shows it. The mistakes that can be reported depend on the engine's
+interface, so the numbers in the last row cannot be compared with each other.
 """
 
 
@@ -49,7 +49,7 @@ def summary(saved):
 
 
 def grouped(answers, kind):
-    """Cases by what is said about them."""
+    """Cases by their explanation."""
     found = {}
     for case, each in answers.items():
         if each["answer"] == kind:

@@ -8,7 +8,7 @@ from engines.torch_rows import answers, changed, grouped, padded, quiet
 from suite.engine import Engine, NotOffered
 
 POINTS = {"block_out": "resid_post", "attn_out": "attn_out", "ffn_out": "mlp_out", "attention": "attn_probs"}
-# What is added to the residual stream, where a norm comes after attention and MLP.
+# The points whose values are added to the residual stream, in models with a norm after attention and MLP.
 AFTER_NORM = {"attn_out": "attn_out_post", "ffn_out": "mlp_out_post"}
 
 

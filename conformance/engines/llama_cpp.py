@@ -1,5 +1,5 @@
 """llama.cpp's own server with a control vector: LLAMA_SERVER names the program. A vector is set when the server starts, for
-everything that it computes, so each set of edits has a server of its own."""
+everything that it computes, so each set of edits needs a separate server."""
 
 import os
 import tempfile
@@ -23,7 +23,7 @@ class Adapter(Engine):
         self.key, self.server = None, None
 
     def serving(self, edits, texts):
-        """The server with these edits; only they tell whether it must start again."""
+        """The server with these edits; it is restarted if it has different ones."""
         if edits and len(texts) > 1:
             raise NotOffered("A control vector acts on every request of the server.")
         for edit in edits:

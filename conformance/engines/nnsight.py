@@ -1,12 +1,13 @@
 """nnsight: a trace with one invoke per text; `generate` with an edit at each step."""
 
 import os
+from dataclasses import replace
 
 import torch
 
 from engines.torch_rows import changed, first_of, grouped, quiet
 from engines.transformers import modules
-from suite.engine import Answer, Engine, NotOffered
+from suite.engine import Answer, Engine, NotOffered, by_text
 
 ORDER = ["attention", "attn_out", "ffn_out", "block_out"]
 
@@ -16,7 +17,7 @@ class Adapter(Engine):
 
     def __init__(self, files, chunk=None, draft=False):
         if draft:
-            raise NotOffered("Steps of a draft model are not told from those of the model.")
+            raise NotOffered("Steps of the draft model cannot be distinguished from those of the model.")
         if chunk:
             raise NotOffered("A trace computes a prompt in one pass.")
         quiet()
@@ -49,10 +50,9 @@ class Adapter(Engine):
     def run(self, texts, edits=(), capture=()):
         import nnsight
 
-        each = [[edit for edit in edits if edit.text == at] for at in range(len(texts))]
         with self.model.trace() as tracer:
             seen, logits = nnsight.save([]), nnsight.save([])
-            for text, own in zip(texts, each):
+            for text, own in zip(texts, by_text(edits, texts)):
                 with tracer.invoke(torch.tensor([text])):
                     rows, by_place = {}, grouped(own)
                     for place in self.places(by_place, capture):
@@ -83,7 +83,7 @@ class Adapter(Engine):
     def generate(self, texts, count, edits=()):
         import nnsight
 
-        each = [grouped([edit for edit in edits if edit.text == at]) for at in range(len(texts))]
+        each = [grouped(own) for own in by_text(edits, texts)]
         with self.model.generate(max_new_tokens=count, min_new_tokens=count, do_sample=False) as tracer:
             for text, by_place in zip(texts, each):
                 with tracer.invoke(torch.tensor([text])):
@@ -132,4 +132,4 @@ class Adapter(Engine):
 
 def one_text(edit):
     """The same edit in an invoke, which has one text."""
-    return type(edit)(edit.kind, edit.point, edit.layer, edit.positions, edit.vector, edit.factor)
+    return replace(edit, text=0)

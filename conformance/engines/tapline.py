@@ -3,39 +3,20 @@ for everything with a cache. The command is in TAPLINE_COMMAND, by default `tapl
 
 import json
 import os
-import re
 import shlex
-import subprocess
 import tempfile
-import threading
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from suite.engine import Answer, Engine
+from suite import safetensors
+from suite.child import Child
+from suite.engine import Answer, Engine, by_text
 
 KINDS = {"add": "steer", "scale": "scale", "ablate": "ablate", "patch": "patch"}
 NAME = "conformance-{}"
-
-
-def safetensors(data):
-    size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + size])
-    kinds = {"F32": np.float32, "I32": np.int32, "I64": np.int64}
-    return {
-        name: np.frombuffer(data[8 + size + each["data_offsets"][0] : 8 + size + each["data_offsets"][1]], kinds[each["dtype"]]).reshape(each["shape"])
-        for name, each in header.items()
-        if name != "__metadata__"
-    }
-
-
-def one_array(vector, layer):
-    values = np.asarray(vector, np.float32)
-    header = json.dumps({f"layer_{layer}": {"dtype": "F32", "shape": [len(values)], "data_offsets": [0, values.nbytes]}})
-    header += " " * (-len(header) % 8)
-    return len(header).to_bytes(8, "little") + header.encode() + values.tobytes()
 
 
 class Adapter(Engine):
@@ -48,20 +29,11 @@ class Adapter(Engine):
         command += ["--batch", str(chunk)] if chunk else []
         command += ["--draft", files.draft] if draft else []
         environment = {**os.environ, "TAPLINE_HOME": self.home.name, "TAPLINE_PARENT": str(os.getpid())}
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        self.server = subprocess.Popen(command, env=environment, **pipes)
-        for line in self.server.stdout:
-            ready = re.search(rb"ready at http://[^\s:]+:(\d+)", line)
-            if ready:
-                break
-        else:
-            raise RuntimeError("tapline serve did not start.")
-        threading.Thread(target=lambda: [None for _ in self.server.stdout], daemon=True).start()
-        self.address = f"http://127.0.0.1:{ready[1].decode()}"
+        self.server = Child("tapline serve", command, r"ready at http://[^\s:]+:(\d+)", env=environment)
 
     def send(self, path, body, method="POST"):
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(self.server.address + path, data, {"Content-Type": "application/json"}, method=method)
         try:
             with urllib.request.urlopen(request, timeout=120) as answer:
                 return answer.read()
@@ -75,7 +47,7 @@ class Adapter(Engine):
         body = {"sequences": [list(text) for text in texts], "logits": "last", "edits": [self.edit(each) for each in edits]}
         # A captured row of an edited point includes its edit.
         body["capture"] = [f"{point}.{layer}" for point, layer in capture]
-        return safetensors(self.send("/lab/forward", {**body, **more}))
+        return safetensors.decoded(self.send("/lab/forward", {**body, **more}))
 
     def edit(self, edit):
         found = {"kind": KINDS[edit.kind], "at": f"{edit.point}.{edit.layer}", "sequences": [edit.text]}
@@ -102,9 +74,8 @@ class Adapter(Engine):
         return Answer(list(found["logits"].reshape(len(texts), -1)), rows)
 
     def generate(self, texts, count, edits=()):
-        each = [[edit for edit in edits if edit.text == at] for at in range(len(texts))]
         with ThreadPoolExecutor(len(texts)) as pool:
-            return list(pool.map(lambda text, own: self.continuation(text, count, own), texts, each))
+            return list(pool.map(lambda text, own: self.continuation(text, count, own), texts, by_text(edits, texts)))
 
     def continuation(self, text, count, edits):
         if not edits:
@@ -124,7 +95,7 @@ class Adapter(Engine):
         name = None
         if edit.vector is not None:
             name = NAME.format(abs(hash((edit.layer, np.asarray(edit.vector).tobytes()))))
-            self.send(f"/lab/vectors/{name}", one_array(edit.vector, edit.layer), "PUT")
+            self.send(f"/lab/vectors/{name}", safetensors.encoded({f"layer_{edit.layer}": edit.vector}), "PUT")
         return {**found, **self.operands(edit, name)}
 
     def tokens(self, text):
@@ -135,6 +106,7 @@ class Adapter(Engine):
         text = [256, 84, 104]
         scale = {"kind": "scale", "at": "block_out.1", "strength": 2}
         live = {"kind": "scale", "layer": 1, "strength": 2}
+
         def forward(**changes):
             body = {"sequences": [text], "edits": [{**scale, **changes}]}
             return f"POST /lab/forward {json.dumps(body)}", lambda: self.json("/lab/forward", body)
@@ -165,10 +137,5 @@ class Adapter(Engine):
         }
 
     def close(self):
-        self.server.terminate()
-        try:
-            self.server.wait(20)
-        except subprocess.TimeoutExpired:
-            self.server.kill()
-            self.server.wait()
+        self.server.close()
         self.home.cleanup()

@@ -1,12 +1,13 @@
-"""What the adapters of engines on PyTorch share: edits of a batch's rows, and batches of texts of different lengths."""
+"""Shared by the adapters of engines on PyTorch: edits of a batch's rows, and batches of texts of different lengths."""
 
 import os
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import torch
 
-from suite.engine import Edit
+from suite.engine import Answer
 
 PAD = 258
 
@@ -15,12 +16,12 @@ def quiet():
     os.environ["HF_HUB_OFFLINE"] = "1"
     warnings.filterwarnings("ignore")
     torch.set_grad_enabled(False)
-    torch.set_num_threads(1)  # two spin against each other where others compute
+    torch.set_num_threads(1)  # on a busy machine, several threads spin while they wait for each other
 
 
 def tensor_edit(edit, dtype):
     vector = None if edit.vector is None else torch.tensor(np.asarray(edit.vector), dtype=dtype)
-    return Edit(edit.kind, edit.point, edit.layer, vector=vector, factor=edit.factor)
+    return replace(edit, vector=vector)
 
 
 def changed(value, edits, firsts, done=0):
@@ -56,8 +57,6 @@ def padded(texts, side):
 
 def answers(texts, firsts, logits, seen):
     """Logits of each text's last token, and rows without padding."""
-    from suite.engine import Answer
-
     spans = [slice(first, first + len(text)) for first, text in zip(firsts, texts)]
     rows = {
         place: [

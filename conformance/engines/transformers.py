@@ -14,7 +14,7 @@ from suite.engine import Engine
 
 
 def modules(model):
-    """What writes to the residual stream, by (point, layer); a norm after it is a part of it."""
+    """Modules that write to the residual stream, by (point, layer): if a norm comes last, that norm."""
     found = {}
     inner = model.base_model
     for layer, block in enumerate(inner.h if hasattr(inner, "h") else inner.layers):

@@ -1,4 +1,4 @@
-"""What an adapter implements: `Engine`. Everything an engine does not offer raises NotOffered with one sentence."""
+"""The interface of adapters: `Engine`. Methods raise NotOffered, with one sentence, if the engine has no way to do something."""
 
 from dataclasses import dataclass
 
@@ -39,10 +39,15 @@ class Edit:
         return rows * 0 if self.kind == "ablate" else rows * 0 + self.vector
 
 
+def by_text(edits, texts):
+    """For each text of a batch, the edits of that text."""
+    return [[edit for edit in edits if edit.text == at] for at in range(len(texts))]
+
+
 @dataclass
 class Answer:
     logits: list
-    """Of each text's last token; log-probabilities are as good."""
+    """Of each text's last token; log-probabilities are also possible."""
     rows: dict
     """By (point, layer): one array per text, [tokens, width]; of the point "attention" [heads, tokens, tokens]."""
 
@@ -57,7 +62,6 @@ class Files:
     draft: str = None
     """Of a second model with the same tokens, a GGUF file or a folder like the other."""
     form: str = "F32"
-    layers: int = 4
 
 
 class Engine:
@@ -69,7 +73,7 @@ class Engine:
     """The Python package whose version the table shows."""
 
     def __init__(self, files: Files, chunk=None, draft=False):
-        """chunk: prompts are computed in pieces of so many tokens. draft: with the draft model."""
+        """chunk: compute prompts this many tokens at a time. draft: use the draft model."""
         raise NotImplementedError
 
     def run(self, texts, edits=(), capture=()) -> Answer:
@@ -81,13 +85,13 @@ class Engine:
         raise NotOffered("No generation.")
 
     def tokens(self, text):
-        """Token ids as the engine makes them of a text by default."""
+        """Token ids of a text, with the engine's defaults."""
         raise NotOffered("No tokenizer.")
 
     def mistakes(self):
-        """Wrong requests by what is wrong with them, each as text and as a function that should raise an error.
+        """Wrong requests, by their mistake: each as text and as a function that should raise an error.
 
-        A function may return a sentence instead, where the answer reports what was wrong.
+        A function may return a sentence instead, if the answer reports the mistake.
         """
         raise NotOffered("No requests.")
 

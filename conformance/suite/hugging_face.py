@@ -3,8 +3,7 @@
 import json
 import os
 
-import numpy as np
-
+from suite import safetensors
 from suite.models import BOS, EOS, MERGE, PAD, UNKNOWN, VOCABULARY, vocabulary, weights
 
 LLAMA_NAMES = {
@@ -87,19 +86,6 @@ def tensors(model):
         else:
             found[f"{prefix}.{place[1]}.{NAMES[model.name][part]}.{kind}"] = new
     return found
-
-
-def write_safetensors(path, arrays):
-    header, offset = {"__metadata__": {"format": "pt"}}, 0
-    for name, array in arrays.items():
-        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
-        offset += array.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for array in arrays.values():
-            file.write(np.ascontiguousarray(array, np.float32).tobytes())
 
 
 def configuration(model):
@@ -186,7 +172,8 @@ def tokenizer(model):
 
 def write(model, folder):
     os.makedirs(folder, exist_ok=True)
-    write_safetensors(os.path.join(folder, "model.safetensors"), tensors(model))
+    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
+        file.write(safetensors.encoded(tensors(model), {"format": "pt"}))
     names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     files = {
         "config.json": configuration(model),

@@ -2,36 +2,21 @@
 
 import json
 import os
-import re
-import subprocess
-import threading
 import urllib.request
 
 import numpy as np
 
+from suite.child import Child
 from suite.models import VOCABULARY
 
 
-class LlamaServer:
-    """F32 caches and exact attention, as the models' weights are F32. The server chooses its port."""
+class LlamaServer(Child):
+    """F32 caches and exact attention, as the models' weights are F32."""
 
-    def __init__(self, program, model, *flags, timeout=120):
+    def __init__(self, program, model, *flags):
         arguments = ["-m", model, "--port", "0", "-c", "1024", "-np", "2", "-ngl", "0", "-t", "1", "-fit", "off"]
         arguments += ["-ctk", "f32", "-ctv", "f32", "-fa", "off", "--no-warmup", "--no-webui", *flags]
-        self.process = subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        timer = threading.Timer(timeout, self.process.kill)
-        timer.start()
-        said = []
-        for line in self.process.stdout:
-            said.append(line.rstrip())
-            found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", line)
-            if found:
-                break
-        else:
-            raise RuntimeError("llama-server did not start: " + " / ".join(said[-6:]))
-        timer.cancel()
-        threading.Thread(target=lambda: [None for _ in self.process.stdout], daemon=True).start()
-        self.address = f"http://127.0.0.1:{found[1]}"
+        super().__init__("llama-server", [program, *arguments], r"listening on http://127\.0\.0\.1:(\d+)")
 
     def post(self, path, body):
         request = urllib.request.Request(self.address + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
@@ -50,14 +35,6 @@ class LlamaServer:
     def generate(self, tokens, count, **fields):
         body = {"prompt": list(tokens), "n_predict": count, "temperature": 0, "ignore_eos": True, "return_tokens": True}
         return self.post("/completion", {**body, **fields})["tokens"]
-
-    def close(self):
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def program():

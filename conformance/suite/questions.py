@@ -1,11 +1,11 @@
-"""What every engine is asked. A question is a function that yields cases: a name, and a function that raises on a fault."""
+"""The questions to every engine. Each is a function that yields cases: a name, and a function that raises on a fault."""
 
 import json
 import os
 
 import numpy as np
 
-from suite.engine import Edit, Files, NotOffered, log_softmax
+from suite.engine import Edit, Files, NotOffered, by_text, log_softmax
 from suite.models import BOS, EOS, MODELS, gguf_path, random_weights
 from suite.reference import Reference
 
@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 # Relative to the spread of the expected log-probabilities, or to the size of the expected rows.
 BOUND = 1e-3
-# Quantised weights multiply activations in eight bits in some engines, in 32 in others: on average over tokens. The forms
+# Quantized weights multiply activations in eight bits in some engines, in 32 in others: on average over tokens. The forms
 # are those that move the log-probabilities by more than twice as much, so that an engine with other weights is seen.
 FORMS = ("Q4_0", "Q4_K_M", "Q3_K_M")
 FORMS_BOUND = 0.1
@@ -36,7 +36,7 @@ def control_vector(model):
 
 
 class Fault(Exception):
-    """An engine's answer is wrong; `case` is what to send to see it."""
+    """An engine's answer is wrong; `case` is a request that shows it."""
 
     def __init__(self, sentence, **case):
         super().__init__(sentence)
@@ -87,10 +87,10 @@ class Subject:
             folder = os.path.join(self.folder, name)
             path = gguf_path(self.folder, name, form)
             if form != "F32" and not os.path.exists(path):
-                raise NotOffered("Not run: the quantised file needs llama-quantize.")
+                raise NotOffered("Not run: the quantized file needs llama-quantize.")
             # The model drafts for itself: all its guesses are right without edits, and few with them.
             draft_path = path if self.adapter.reads == "gguf" else folder
-            files = Files(name, path, folder, draft_path, form, MODELS[name].layers)
+            files = Files(name, path, folder, draft_path, form)
             self.loaded = key, self.adapter(files, chunk=chunk, draft=draft)
         return self.loaded[1]
 
@@ -197,41 +197,33 @@ def edits(subject):
         yield f"{name}: a control vector, against llama.cpp's", steer
 
 
+def same_in_batch(subject, name, texts, edits):
+    """Every text of a batch has the log-probabilities that it has alone, with its own edits."""
+    found = subject.engine(name).run(texts, edits).logits
+    for at, (tokens, own) in enumerate(zip(texts, by_text(edits, texts))):
+        want = log_softmax(subject.reference(name).run(tokens, own)[0][-1])
+        same(found[at], want, f"Text {at} of the batch", model=name, texts=texts, edits=edits)
+
+
 def isolation(subject):
     model, name = MODELS["llama"], "llama"
-    tokens, other = TEXTS["capital"], TEXTS["bird"]
+    texts = [TEXTS["capital"], TEXTS["capital"], TEXTS["bird"]]
     edit = edit_of("add", "block_out", 1, None, model, text=1)
     partly = edit_of("ablate", "attn_out", 2, (2, 3), model, text=1)
     for label, change in {"an edit of all positions": edit, "an edit of two positions": partly}.items():
 
         def ask(change=change):
-            texts = [tokens, tokens, other]
-            found = subject.engine(name).run(texts, [change]).logits
-            reference = subject.reference(name)
-            own = Edit(change.kind, change.point, change.layer, change.positions, change.vector, change.factor)
-            for at, (mine, edits) in enumerate([(tokens, []), (tokens, [own]), (other, [])]):
-                want = log_softmax(reference.run(mine, edits)[0][-1])
-                same(found[at], want, f"Text {at} of the batch", model=name, texts=texts, edits=[change])
+            same_in_batch(subject, name, texts, [change])
 
         yield f"{label} of one text in a batch", ask
 
-    def different():
-        second = edit_of("patch", "ffn_out", 0, (1,), model, text=2)
-        texts = [tokens, tokens, other]
-        found = subject.engine(name).run(texts, [edit, second]).logits
-        reference = subject.reference(name)
-        alone = [edit_of("add", "block_out", 1, None, model), edit_of("patch", "ffn_out", 0, (1,), model)]
-        for at, (mine, edits) in enumerate([(tokens, []), (tokens, alone[:1]), (other, alone[1:])]):
-            want = log_softmax(reference.run(mine, edits)[0][-1])
-            same(found[at], want, f"Text {at} of the batch", model=name, texts=texts, edits=[edit, second])
-
-    yield "two texts with different edits in a batch", different
+    second = edit_of("patch", "ffn_out", 0, (1,), model, text=2)
+    yield "two texts with different edits in a batch", lambda: same_in_batch(subject, name, texts, [edit, second])
 
     def generated():
-        texts = [tokens, tokens, other]
         found = subject.engine(name).generate(texts, COUNT, [edit])
-        for at, edits in enumerate([[], [edit_of("add", "block_out", 1, None, model)], []]):
-            continued(subject, name, found[at], texts[at], edits, f"Text {at} of the batch", texts=texts, shown=[edit])
+        for at, own in enumerate(by_text([edit], texts)):
+            continued(subject, name, found[at], texts[at], own, f"Text {at} of the batch", texts=texts, shown=[edit])
 
     yield "generation next to an edited text", generated
 
@@ -282,13 +274,7 @@ def padding(subject):
 
         def edited(positions=positions):
             texts = [TEXTS["capital"], TEXTS["short"]]
-            edit = edit_of("patch", "block_out", 1, positions, model, text=1)
-            found = subject.engine("llama").run(texts, [edit]).logits
-            reference = subject.reference("llama")
-            own = edit_of("patch", "block_out", 1, positions, model)
-            for at, edits in enumerate([[], [own]]):
-                want = log_softmax(reference.run(texts[at], edits)[0][-1])
-                same(found[at], want, f"Text {at} of the batch", model="llama", texts=texts, edits=[edit])
+            same_in_batch(subject, "llama", texts, [edit_of("patch", "block_out", 1, positions, model, text=1)])
 
         yield f"llama: an edit of the shorter text, {label}", edited
 

@@ -1,4 +1,4 @@
-"""A forward pass of the Llama and the Gemma 3 model in float64, with edits at every point: what an edit should lead to.
+"""A forward pass of the Llama and the Gemma 3 model in float64, with edits at every point: the expected results of edits.
 
 Every run first compares it with llama.cpp's values of the same models, without edits and with a control vector.
 """

@@ -1,3 +1,5 @@
+import { LiveRequest } from "./live.js";
+
 /** The field of a request body that holds edits and readings. It is never silently ignored. */
 export const liveField = "tapline";
 
@@ -48,7 +50,7 @@ export function disguisedLiveField(field: string, read: () => unknown): FieldFau
 }
 
 /** Fields of the object. */
-const own: ReadonlySet<string> = new Set(["interventions", "watch", "stop_when", "pair"]);
+const own: ReadonlySet<string> = new Set(Object.keys(LiveRequest.properties));
 
 /** Whether at most two letters of the name are missing, added or different. */
 function resembles(name: string): boolean {

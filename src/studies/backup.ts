@@ -25,7 +25,7 @@ import { completeFilters } from "./store/publish.js";
 import { findReproductions } from "./store/reproductions.js";
 import { isThere } from "./store/rows.js";
 import type { Database } from "./store/schema.js";
-import { indexed, listedPackages } from "./store/search-entry.js";
+import { indexed, listedBatches } from "./store/search-entry.js";
 import { readNow, type Store } from "./store/store.js";
 
 /** In foreign-key order. Excluded: sessions, sign-ins, limits and keys. */
@@ -54,8 +54,6 @@ const formerFormat = "tapline studies backup 1";
 const batchSize = 500;
 /** Bytes of packages after which a batch of rows is inserted. */
 const batchBytes = 4_000_000;
-/** Studies (up to 1 MB each) indexed per batch. */
-const indexBatch = 50;
 
 /** Size of a backup. */
 export interface BackedUp {
@@ -250,16 +248,7 @@ export async function gatherStatistics(store: Store): Promise<void> {
 /** Fills the empty full-text index with the current versions. */
 export async function indexStudies(store: Store, trx: Kysely<Database>): Promise<void> {
   async function* batches(): AsyncGenerator<IndexedStudy[]> {
-    for (let last = 0, more = true; more; ) {
-      const found = await listedPackages(trx)
-        .where("studies.published_at", ">", last)
-        .orderBy("studies.published_at")
-        .limit(indexBatch)
-        .execute();
-      if (found.length > 0) yield found.map(indexed);
-      last = found.at(-1)?.published_at ?? last;
-      more = found.length === indexBatch;
-    }
+    for await (const found of listedBatches(trx)) yield found.map(indexed);
   }
   await store.dialect.search.fill(trx, batches());
 }

@@ -1,17 +1,17 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { program } from "../support/program.js";
 import { pythonWith } from "../support/python.js";
+import { temporaryFolder } from "../support/temporary.js";
 
 /** The conformance suite asks tapline; then adapters with planted faults, which it must call wrong. */
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), "tapline-conformance-"));
+const folder = temporaryFolder("conformance");
 const models = join(folder, "models");
 const python = pythonWith("numpy");
 const check = python === undefined ? test.skip : test;
@@ -19,8 +19,6 @@ const check = python === undefined ? test.skip : test;
 interface Answers {
   questions: Record<string, Record<string, { answer: string; why?: string }>>;
 }
-
-test.after(() => rmSync(folder, { recursive: true, force: true }));
 
 function runPython(words: readonly string[]): void {
   const env = {

@@ -1,7 +1,5 @@
 /** Pages of models whose forms were measured: what they list, compare and leave out. On both databases. */
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
 import { test } from "uvu";
@@ -14,6 +12,7 @@ import { migrate } from "../../src/studies/store/migrations.js";
 import { reinstate, remove, withdraw } from "../../src/studies/store/moderation.js";
 import { openStore } from "../../src/studies/store/open.js";
 import type { Store } from "../../src/studies/store/store.js";
+import { temporaryFolder } from "../support/temporary.js";
 import { testClock } from "./support/clock.js";
 import { startDatabases, type TestDatabase } from "./support/databases.js";
 import { formOf, hashOf, quantsBlock, quantsResult } from "./support/measurements.js";
@@ -21,7 +20,7 @@ import { peopleOf } from "./support/people.js";
 import { startService } from "./support/service.js";
 
 const databases = await startDatabases();
-const folder = mkdtempSync(join(tmpdir(), "tapline-measurements-"));
+const folder = temporaryFolder("measurements");
 const path = (model: string) => `/models/${hashOf(model)}`;
 
 /** A service with two authors, and their actions. */
@@ -354,8 +353,5 @@ test("a study without the block is read from the complete result in its notes", 
   await service.close();
 });
 
-test.after(async () => {
-  await databases.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+test.after(() => databases.close());
 test.run();

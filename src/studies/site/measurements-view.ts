@@ -1,9 +1,9 @@
 import { percent } from "../../findings/numbers.js";
+import type { Measured } from "../../findings/uncertainty.js";
 import { bytesText, cut, listed } from "../../text/words.js";
 import { type Independent, mostCompared } from "../store/independent-forms.js";
 import type { MeasuredForm } from "../store/measurements.js";
 import { type Compared, compareMeasurements, nats } from "../text/compare-measurements.js";
-import type { Figure } from "../text/measurements.js";
 import { studyPath } from "./address.js";
 import { type Html, html } from "./html.js";
 import { authorLink, signature } from "./layout.js";
@@ -20,7 +20,11 @@ export const nameOf = (name: string): Html => html`<bdi>${revealed(cut(name, mos
 export const bitsText = (bits: number): string => bits.toFixed(2);
 
 /** @param more how it was measured */
-function figureCell(figure: Figure | null, text: (value: number) => string, more: Html | null = null): Html {
+function figureCell(
+  figure: Measured | null,
+  text: (value: number) => string,
+  more: Html | null = null,
+): Html {
   if (figure === null) return html`<td>–</td>`;
   const shown = (value: number) => html`<span class="whole">${text(value)}</span>`;
   const { value, low, high } = figure;

@@ -2,11 +2,8 @@ import type { Kysely } from "kysely";
 import { type Measurement, measurementsIn } from "../text/measurements.js";
 import { countOf } from "./rows.js";
 import type { Database } from "./schema.js";
-import { listedPackages } from "./search-entry.js";
+import { listedBatches } from "./search-entry.js";
 import type { Store } from "./store.js";
-
-/** Packages read at a time, each up to 1 MB. */
-const batch = 50;
 
 /** A version that becomes the current one of a listed study. */
 interface Current {
@@ -44,17 +41,8 @@ export async function forgetMeasurements(db: Kysely<Database>, publishedAt: numb
 
 /** Fills the empty tables from all listed studies: after the migration, and after a restore. */
 export async function findMeasurements(db: Kysely<Database>): Promise<void> {
-  for (let last = 0; ; ) {
-    const found = await listedPackages(db)
-      .select("studies.account_id")
-      .where("studies.published_at", ">", last)
-      .orderBy("studies.published_at")
-      .limit(batch)
-      .execute();
+  for await (const found of listedBatches(db))
     for (const current of found) await storeMeasurements(db, current);
-    last = found.at(-1)?.published_at ?? last;
-    if (found.length < batch) return;
-  }
 }
 
 /** A model whose forms were measured. */

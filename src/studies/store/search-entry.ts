@@ -24,8 +24,25 @@ export function listedPackages(db: Kysely<Database>) {
     .innerJoin("versions", (join) =>
       join.onRef("versions.study_id", "=", "studies.id").onRef("versions.version", "=", "studies.version"),
     )
-    .select(["studies.published_at", "versions.package"])
+    .select(["studies.published_at", "studies.account_id", "versions.package"])
     .where("studies.listed", "=", 1);
+}
+
+/** Packages (up to 1 MB each) read at a time. */
+const batch = 50;
+
+/** All of them, in order of publication, in batches. */
+export async function* listedBatches(db: Kysely<Database>) {
+  for (let last = 0, more = true; more; ) {
+    const found = await listedPackages(db)
+      .where("studies.published_at", ">", last)
+      .orderBy("studies.published_at")
+      .limit(batch)
+      .execute();
+    if (found.length > 0) yield found;
+    last = found.at(-1)?.published_at ?? last;
+    more = found.length === batch;
+  }
 }
 
 /** A study's entry in the full-text index. It never changes, because the publication time identifies a version. */

@@ -25,7 +25,8 @@ export function reproductionsIn(study: StudyPackage): ReproductionBlock[] {
   return [...found.values()];
 }
 
-function parsed(text: string): unknown {
+/** A block's JSON; undefined if it is not valid. */
+export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -1,5 +1,6 @@
 import { percent } from "../../findings/numbers.js";
-import type { Figure, Measurement } from "./measurements.js";
+import type { Measured } from "../../findings/uncertainty.js";
+import type { Measurement } from "./measurements.js";
 
 /** A figure that several measurements of one form have in common. */
 export interface Compared {
@@ -8,7 +9,7 @@ export interface Compared {
   /** Within a sentence. */
   what: string;
   /** One per measurement. */
-  figures: Figure[];
+  figures: Measured[];
   text(value: number): string;
   /** Between the largest and the smallest value, with its unit; null if they are equal. */
   difference: string | null;
@@ -72,7 +73,7 @@ function isShared<T>(found: readonly T[], all: readonly unknown[], way: (one: T)
 function compare(
   name: string,
   what: string,
-  figures: Figure[],
+  figures: Measured[],
   { text, unit }: { text(value: number): string; unit(value: number): string },
 ): Compared {
   const values = figures.map(({ value }) => value);
@@ -80,7 +81,7 @@ function compare(
   // Intervals overlap pairwise exactly if the highest low end is not above the lowest high end.
   const highest = placeOf(figures, (one, best) => one.low > best.low);
   const lowest = placeOf(figures, (one, best) => one.high < best.high);
-  const overlap = (figures[highest] as Figure).low <= (figures[lowest] as Figure).high;
+  const overlap = (figures[highest] as Measured).low <= (figures[lowest] as Measured).high;
   return {
     ...{ name, what, figures, text },
     difference: difference === 0 ? null : unit(difference),
@@ -88,8 +89,8 @@ function compare(
   };
 }
 
-function placeOf(figures: readonly Figure[], isBetter: (one: Figure, best: Figure) => boolean): number {
+function placeOf(figures: readonly Measured[], isBetter: (one: Measured, best: Measured) => boolean): number {
   let place = 0;
-  for (const [at, one] of figures.entries()) if (isBetter(one, figures[place] as Figure)) place = at;
+  for (const [at, one] of figures.entries()) if (isBetter(one, figures[place] as Measured)) place = at;
   return place;
 }

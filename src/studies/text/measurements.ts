@@ -6,14 +6,9 @@ import {
   QuantsFigures,
   type StudyPackage,
 } from "../../contracts/studies/index.js";
+import type { Measured } from "../../findings/uncertainty.js";
+import { parsed } from "./blocks.js";
 import { displayable } from "./display.js";
-
-/** A figure and its 95% interval. */
-export interface Figure {
-  value: number;
-  low: number;
-  high: number;
-}
 
 /** A study's figures of one form of a model. */
 export interface Measurement {
@@ -24,13 +19,13 @@ export interface Measurement {
   bytes: number;
   bits: number;
   /** KL divergence from the model, in nats per token. */
-  divergence: Figure;
+  divergence: Measured;
   /** Share of predictions with the same most probable token. */
-  agreement: Figure;
+  agreement: Measured;
   /** Relative difference of block outputs at the last layer measured. */
-  drift: (Figure & { layer: number }) | null;
+  drift: (Measured & { layer: number }) | null;
   /** Surviving share of a dictionary's features. */
-  survival: (Figure & { dictionary: string; sha256: string; layer: number; least: number }) | null;
+  survival: (Measured & { dictionary: string; sha256: string; layer: number; least: number }) | null;
 }
 
 /** A study's figures of the forms of one model. */
@@ -93,14 +88,6 @@ function validator(name: "block" | "figures"): Compiled {
   return compiled;
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** Null if the ends of an interval are in the wrong order. */
 function measurementsOf({ reference, forms, settings, sha256 }: QuantsFigures): Measurements | null {
   const found = forms.map((form): Measurement => {
@@ -143,6 +130,6 @@ function measurementsOf({ reference, forms, settings, sha256 }: QuantsFigures): 
 }
 
 /** Only the numbers, whatever else was given. */
-function figureOf({ value, low, high }: Figure): Figure {
+function figureOf({ value, low, high }: Measured): Measured {
   return { value, low, high };
 }
