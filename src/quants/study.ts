@@ -7,7 +7,7 @@ import { assemble, emptyWords, faultsOf, jobEvidence, liveEvidence, methodText }
 import { quantsBlock } from "./block.js";
 import type { Quants } from "./result.js";
 import { quantsMarkdown } from "./tables.js";
-import { cautions, findingOf } from "./words.js";
+import { cautionsOf, findingOf } from "./words.js";
 
 /**
  * A study package of the result and of the Lab's jobs, with generated words for a person to revise.
@@ -54,7 +54,7 @@ export function quantsStudy(quants: Quants, jobs: readonly CompletedJob[], licen
       question: `How do ${names} differ from ${reference.file}, in their answers and inside?`,
       method: methodText(evidence),
       finding: findingOf(quants).join(" "),
-      limitations: cautions.join(" "),
+      limitations: cautionsOf(quants).join(" "),
       license,
     },
     evidence,
