@@ -26,6 +26,7 @@ import {
   withPicked,
 } from "./outcome.js";
 import { reproductionPage } from "./page.js";
+import { quantsStep } from "./quants-step.js";
 import { reproductionWords } from "./words.js";
 
 /** Options of a recipe's run. */
@@ -56,7 +57,7 @@ export interface RecipeOutcome {
 }
 
 /** A finished step. */
-interface Step {
+export interface Step {
   id: string;
   what: string;
   result: unknown;
@@ -88,7 +89,10 @@ export async function runRecipe(run: RecipeRun): Promise<RecipeOutcome> {
       const begin = `${name} ${at + 1}/${recipe.steps.length}: ${task.what}`;
       const onStage = (stage: string) => run.onStage(`${begin} ${stage}`);
       signal.throwIfAborted();
-      const step = await runStep(places, task, results, signal, onStage);
+      const step =
+        "quants" in task
+          ? await quantsStep((places.lab as RecipeLab).lab, task, folder, signal, onStage)
+          : await runStep(places, task, results, signal, onStage);
       steps.push(step);
       results.set(step.id, step.result);
     }
