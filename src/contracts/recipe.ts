@@ -182,8 +182,15 @@ export const Contrast = Type.Object(
 );
 export type Contrast = Static<typeof Contrast>;
 
-const QuantsTexts = (description: string, least: number) =>
-  Type.Array(Type.String({ minLength: 1, maxLength: 4000 }), { minItems: least, maxItems: 512, description });
+/** Texts, or a list of the recipe by name. */
+const TextsOfRecipe = (description: string) =>
+  Type.Union(
+    [
+      Type.Array(Type.String({ minLength: 1, maxLength: 4000 }), { maxItems: 512 }),
+      Type.Object({ texts: name("One of `texts`.") }, closed),
+    ],
+    { description },
+  );
 
 /** What quantized and rounded forms of the recipe's model change, as `tapline quants` measures it. */
 export const RecipeQuants = Type.Object(
@@ -206,11 +213,11 @@ export const RecipeQuants = Type.Object(
       ),
       { description: "Forms whose matrices are rounded to the nearest of evenly spaced values." },
     ),
-    texts: QuantsTexts("Held-out texts, or a list by name.", 2),
+    texts: TextsOfRecipe("Held-out texts, at least two."),
     layers: Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1, maxItems: 8 }),
     dictionary: Type.Optional({ ...Name, description: "Saved by an earlier step." }),
     control: Type.Optional({ ...Name, description: "A second one, to compare with." }),
-    prompts: Type.Optional(QuantsTexts("Prompts whose attribution graphs are compared.", 1)),
+    prompts: Type.Optional(TextsOfRecipe("Prompts whose attribution graphs are compared.")),
   },
   { ...closed, title: "RecipeQuants" },
 );

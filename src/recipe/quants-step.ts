@@ -2,8 +2,8 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Lab } from "../client/lab.js";
 import { resolveModel } from "../models/resolve.js";
+import type { Step } from "./finished-step.js";
 import type { QuantsTask } from "./outcome.js";
-import type { Step } from "./run.js";
 
 /** Speed is no claim of a recipe's, but a result has it: as little as possible. */
 const speed = { rounds: 2, promptTokens: 16, generatedTokens: 4 };
@@ -23,7 +23,9 @@ export async function quantsStep(
     import("../quants/study.js"),
   ]);
   const { path } = await resolveModel(model, { signal, ...(revision !== undefined && { revision }) });
-  const { make = [], round = [], texts, layers, dictionary, control, prompts = [] } = quants;
+  const { make = [], round = [], layers, dictionary, control } = quants;
+  // Lists have been filled in by the check.
+  const [texts, prompts] = [quants.texts as string[], (quants.prompts ?? []) as string[]];
   const work = join(folder, `${id}-work`);
   try {
     const { quants: found } = await runQuants(

@@ -5,9 +5,10 @@ import type { FeaturesResult, Job, Result } from "../contracts/index.js";
 import type { Recipe, RecipeModel } from "../contracts/recipe.js";
 import { version } from "../contracts/version.js";
 import { readJob, renderReport } from "../report/index.js";
-import { assemble, type Evidence, faultsOf, jobEvidence, liveEvidence, methodText } from "../study/index.js";
+import { assemble, faultsOf, jobEvidence, liveEvidence, methodText } from "../study/index.js";
 import { contrasted } from "./contrast.js";
 import { contrastPage } from "./contrast-page.js";
+import type { Step } from "./finished-step.js";
 import { openRecipeLab, type RecipeLab, type RunningLab } from "./lab-steps.js";
 import { exchangesOf } from "./live-answer.js";
 import { livePage } from "./live-page.js";
@@ -54,16 +55,6 @@ export interface RecipeOutcome {
   outcomes: Outcome[];
   /** The main page is first. */
   files: string[];
-}
-
-/** A finished step. */
-export interface Step {
-  id: string;
-  what: string;
-  result: unknown;
-  /** Its page. */
-  page(): Promise<string>;
-  evidence: Evidence;
 }
 
 /** Where steps run; each is opened only if the recipe has steps for it. */

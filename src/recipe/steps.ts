@@ -99,7 +99,11 @@ function checkKeep(
   kept.set(name, kind);
 }
 
-function checkQuants({ make = [], round = [], dictionary, control }: RecipeQuants, { kept }: Before): void {
+/** Lists of texts have been filled in. */
+function checkQuants(quants: RecipeQuants, { kept }: Before): void {
+  const { make = [], round = [], texts, dictionary, control } = quants;
+  const { length } = texts as string[];
+  if (length < 2) throw new UserError(`texts: at least 2 are needed, got ${length}.`);
   if (make.length + round.length === 0) throw new UserError("needs forms: make or round.");
   if (control !== undefined && dictionary === undefined) throw new UserError("control requires dictionary.");
   for (const name of [dictionary, control]) {
