@@ -125,7 +125,9 @@ function halfOf(bits: number): number {
 /** The nearest binary16 numbers, ties to even; too large ones become infinite. */
 export function toHalf(values: Float32Array): Uint16Array {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
-  return Uint16Array.from(bits, nearestHalf);
+  const out = new Uint16Array(bits.length);
+  for (let i = 0; i < bits.length; i++) out[i] = nearestHalf(bits[i] as number);
+  return out;
 }
 
 /** The nearest bfloat16 numbers, ties to even. */
