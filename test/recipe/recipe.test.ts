@@ -9,6 +9,7 @@ import type { Result } from "../../src/contracts/index.js";
 import type { Quantity, Reading } from "../../src/contracts/recipe.js";
 import { StudyPackage } from "../../src/contracts/studies/index.js";
 import { validate } from "../../src/contracts/validate.js";
+import { readRecipe } from "../../src/cli/commands/reproduce.js";
 import { startLab } from "../../src/lab/index.js";
 import { checkRecipe } from "../../src/recipe/check.js";
 import { contrasted } from "../../src/recipe/contrast.js";
@@ -391,11 +392,11 @@ test("lists of texts fill the requests that name them, and can be replaced", () 
   );
 });
 
-test("every recipe that ships with tapline is valid, and has a control", () => {
+test("every recipe that ships with tapline is valid, and has a control", async () => {
   const names = readdirSync(own);
   assert.ok(names.length >= 3);
   for (const name of names) {
-    const recipe = checkRecipe(JSON.parse(readFileSync(join(own, name, "recipe.json"), "utf8")));
+    const { recipe } = await readRecipe(name);
     assert.ok(
       recipe.expected.some(({ control }) => control),
       `${name} has no control`,

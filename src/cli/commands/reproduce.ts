@@ -126,7 +126,7 @@ async function list(json: boolean): Promise<void> {
 }
 
 /** A bundled recipe by its name, or a file, or a folder with a recipe.json. @throws UsageError */
-async function readRecipe(name: string, texts: Texts = {}): Promise<{ name: string; recipe: Recipe }> {
+export async function readRecipe(name: string, texts: Texts = {}): Promise<{ name: string; recipe: Recipe }> {
   const own = /^[a-z0-9][a-z0-9-]*$/.test(name) ? join(ownRecipes, name, "recipe.json") : undefined;
   const place = own !== undefined && (await isThere(own)) ? own : await ofFile(name);
   const [{ checkRecipe }, { readConfig }] = await Promise.all([
