@@ -34,7 +34,7 @@ export class Parts {
     return made;
   }
 
-  /** What is kept of a job of the Lab. */
+  /** The stored part of a job of the Lab. */
   async part<T>(
     name: string,
     what: string,
@@ -85,5 +85,5 @@ export class Parts {
   }
 }
 
-/** A part of a form: forms are told apart by their weights, not by their names. */
+/** A part of a form: forms are distinguished by their weights, not by their names. */
 export const partOf = ({ fingerprint }: OpenedFile, name: string) => join(fingerprint.slice(0, 16), name);

@@ -111,7 +111,7 @@ export interface Quants {
   machine: { processor: string; threads: number; backend: string; llama_cpp: string };
   reference: QuantsFile & { architecture: string; perplexity: Measured };
   forms: QuantsForm[];
-  /** Why there are no attribution graphs of this architecture, if they were asked for. */
+  /** The reason that this architecture has no attribution graphs, if prompts were given. */
   no_circuits?: string;
   settings: {
     texts: number;

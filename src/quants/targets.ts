@@ -6,7 +6,7 @@ export interface TargetLine {
   target: string;
 }
 
-/** Why there are no graphs of the model's architecture. */
+/** The reason for which an architecture has no graphs. */
 export interface RefusedLine {
   refused: string;
 }

@@ -173,7 +173,7 @@ export function findingOf({ forms, settings, no_circuits: refused }: Quants): st
   return sentences;
 }
 
-/** What the figures do not show. */
+/** Limits of the figures. */
 export function cautionsOf({ forms }: Quants): string[] {
   const rounded = forms.some(({ types }) => types.some(({ type }) => type.includes("round-to-nearest")));
   return [

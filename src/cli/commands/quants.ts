@@ -58,7 +58,7 @@ export function registerQuants(program: Command): void {
     .argument("<model>", "the reference: a model with 16 or more bits per weight")
     .argument("[forms...]", "its quantized forms: files or hub models")
     .option("--make <list>", `make forms of the reference: ${quantisations.join(",")}`, formList)
-    .option("--round <bits>", "make forms rounded to nearest with so many bits: 8,6,4", bitsList)
+    .option("--round <bits>", "make forms rounded to nearest, by bits per weight: 8,6,4", bitsList)
     .option(
       "--round-group <number>",
       "weights with a common scale (default: a row)",
