@@ -111,7 +111,7 @@ export const modelAt = (index: number) => hashOf(`measured ${index}`);
 /** A result of `tapline quants` on five forms of a model. */
 function measurement(index: number): StudyPackage["entries"][0] {
   const turn = Math.floor(index / 10);
-  const model = turn % 2 === 0 ? 0 : turn % measuredModels;
+  const model = turn % 2 === 0 ? 0 : Math.floor(turn / 2) % measuredModels;
   const forms = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q3_K_M"].map((name) => formOf(`${name} of ${model}`));
   const note = quantsBlock(quantsResult(`measured ${model}`, `result ${index}`, forms));
   return { id: randomUUID(), kind: "result", title: "Table of 5 forms", note };
