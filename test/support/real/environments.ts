@@ -13,7 +13,6 @@ export const environmentNames = [
   "steering-vectors",
   "repeng",
   "saelens",
-  "bitsandbytes",
   "interp-engine",
   "notebooks",
   "openai",

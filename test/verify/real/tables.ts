@@ -18,7 +18,6 @@ const order = [
   "directions",
   "saelens",
   "quantised",
-  "nf4",
   "encoder",
   "attribution-smollm2",
   "attribution-gemma",
