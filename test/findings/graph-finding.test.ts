@@ -33,7 +33,7 @@ function graph(more: Partial<GraphResult> = {}): GraphResult {
           weight: 0.5,
         },
         ...{ value: 10, measured: 10.1, direct: parts },
-        through: { embeddings: 8.9, rounding: 1.1, constant: 0 },
+        through: { embeddings: 8.9, rest: 0, errors: 0, rounding: 1.1, constant: 0 },
       },
     ],
     nodes: [
