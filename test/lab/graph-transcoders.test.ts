@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type Config, checkSubmission, type GraphResult } from "../../src/contracts/index.js";
+import { InvalidInput } from "../../src/contracts/invalid-input.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Dictionaries } from "../../src/library/index.js";
@@ -12,7 +13,7 @@ import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
 import { runOperation } from "../../src/operations/runs.js";
 import { randomTranscoder, writeSetConfig, writeTranscoder } from "../support/random-transcoders.js";
-import { refusal } from "../support/refusal.js";
+import { refusal, refusalBy } from "../support/refusal.js";
 
 const width = 128;
 /** The embedded model's blocks that have a transcoder; the others have none. */
@@ -113,9 +114,9 @@ test("zero_positions, a single transcoder and a missing one", async () => {
   assert.is(result.transcoders?.zero_positions, 0);
   assert.ok(result.nodes.some(({ kind, position }) => kind === "error" && position === 0));
   assert.match(await refusal(() => graph({ transcoders: "nothing" })), /^There is no dictionary named nothing; /);
-  assert.match(await refusal(() => graph({ zero_positions: 0 })), /requires transcoders\./);
+  assert.match(await refusalBy(InvalidInput)(() => graph({ zero_positions: 0 })), /requires transcoders\./);
   assert.match(
-    await refusal(() => graph({ transcoders: "set", first_token: true })),
+    await refusalBy(InvalidInput)(() => graph({ transcoders: "set", first_token: true })),
     /is for graphs without transcoders/,
   );
 });
