@@ -8,7 +8,7 @@ import { type Config, checkSubmission, type GraphResult } from "../../src/contra
 import { InvalidInput } from "../../src/contracts/invalid-input.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
-import { Dictionaries } from "../../src/library/index.js";
+import { addSet, Dictionaries, setAt } from "../../src/library/index.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
 import { runOperation } from "../../src/operations/runs.js";
@@ -32,8 +32,13 @@ test.before(async () => {
   writeSetConfig(set);
   for (const layer of layers) {
     writeTranscoder(set, layer, randomTranscoder(layer, { width, features: 300, skip: layer !== 1 }));
-    await new Dictionaries(home).add(`set-${layer}`, join(set, `layer_${layer}.safetensors`));
   }
+  const members = await setAt(set, undefined);
+  const stored = await addSet(new Dictionaries(home), "set", set, members!);
+  assert.equal(
+    stored.map(({ name, layer, zero_positions }) => [name, layer, zero_positions]),
+    layers.map((layer) => [`set-${layer}`, layer, 1]),
+  );
 });
 test.after(async () => {
   if (homeBefore === undefined) delete process.env.TAPLINE_HOME;
