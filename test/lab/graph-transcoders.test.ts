@@ -88,10 +88,16 @@ test("nodes are features and errors, and every sum closes", async () => {
   assert.not(nodes.some(({ kind, position }) => (kind === "feature" || kind === "error") && position === 0));
   assert.ok(Math.abs(scores.replacement + scores.errors! + scores.rest! + scores.rounding - 1) < 1e-9);
   assert.ok(stages.includes("encoding"));
-  assert.ok(stages.some((stage) => /^computing edges \(needs [\d.]+ .B\)$/.test(stage)), stages.join("; "));
+  assert.ok(
+    stages.some((stage) => /^computing edges \(needs [\d.]+ .B\)$/.test(stage)),
+    stages.join("; "),
+  );
   for (const { kind, direct, frozen } of result.measured!.nodes) {
     assert.is(kind, "feature");
-    assert.ok(Math.abs(direct! - frozen!) <= 1e-4 * Math.max(Math.abs(direct!), 1e-2), `${direct}, ${frozen}`);
+    assert.ok(
+      Math.abs(direct! - frozen!) <= 1e-4 * Math.max(Math.abs(direct!), 1e-2),
+      `${direct}, ${frozen}`,
+    );
   }
 });
 
@@ -111,14 +117,23 @@ test("the most influential features are chosen, and the others are summed up", a
 });
 
 test("zero_positions, a single transcoder and a missing one", async () => {
-  const { result } = await graph({ transcoders: "set-3", zero_positions: 0, measured: 0, nodes: 7500, node_threshold: 1 });
+  const { result } = await graph({
+    transcoders: "set-3",
+    zero_positions: 0,
+    measured: 0,
+    nodes: 7500,
+    node_threshold: 1,
+  });
   assert.equal(
     result.transcoders?.blocks.map(({ layer }) => layer),
     [3],
   );
   assert.is(result.transcoders?.zero_positions, 0);
   assert.ok(result.nodes.some(({ kind, position }) => kind === "error" && position === 0));
-  assert.match(await refusal(() => graph({ transcoders: "nothing" })), /^There is no dictionary named nothing; /);
+  assert.match(
+    await refusal(() => graph({ transcoders: "nothing" })),
+    /^There is no dictionary named nothing; /,
+  );
   assert.match(await refusalBy(InvalidInput)(() => graph({ zero_positions: 0 })), /requires transcoders\./);
   assert.match(
     await refusalBy(InvalidInput)(() => graph({ transcoders: "set", first_token: true })),

@@ -96,7 +96,9 @@ async function add(
   if (stored.length === 1) return json ? printJson(first) : print(picture(first));
   if (json) return printJson({ dictionaries: stored });
   const blocks = stored.map((one) => one.layer).join(", ");
-  return print(`${name}: ${stored.length} dictionaries, ${first.name} to ${stored.at(-1)?.name}, of blocks ${blocks}\n${picture(first)}`);
+  return print(
+    `${name}: ${stored.length} dictionaries, ${first.name} to ${stored.at(-1)?.name}, of blocks ${blocks}\n${picture(first)}`,
+  );
 }
 
 function picture(stored: StoredDictionary): string {

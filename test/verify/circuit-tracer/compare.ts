@@ -46,7 +46,9 @@ export async function writeInputs(folder: string, { shape, features, skip }: Set
   const random = new TestRandom(11);
   await writeModel(join(folder, "model.gguf"), "f32", shape, (size, deviation) => {
     const scale = deviation * Math.sqrt(3);
-    return Buffer.from(Float32Array.from({ length: size / 4 }, () => (2 * random.uniform() - 1) * scale).buffer);
+    return Buffer.from(
+      Float32Array.from({ length: size / 4 }, () => (2 * random.uniform() - 1) * scale).buffer,
+    );
   });
   const set = join(folder, "set");
   mkdirSync(set);
@@ -148,7 +150,8 @@ export function compare(folder: string, { shape, tokens }: Setting, traced: Trac
   return {
     apart: Math.sqrt(difference / size),
     worst,
-    missing: Math.max(traced.features, count) - columns.slice(n, n + count).filter(([, other]) => other >= 0).length,
+    missing:
+      Math.max(traced.features, count) - columns.slice(n, n + count).filter(([, other]) => other >= 0).length,
     differ,
     kept: kept.subarray(0, traced.features).reduce((sum, one) => sum + one, 0),
     edges: pruned.all.count / traced.edges,

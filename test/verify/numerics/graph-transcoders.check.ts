@@ -72,7 +72,8 @@ async function caseOf(
   const points = ["block_in", "attention", "mid", "ffn_in", "ffn_out", "block_out"] as const;
   const captures = points.flatMap((point) => layers.map((layer) => ({ layer, point })));
   const { captures: found } = await context.forward({ sequences: [{ tokens }], captures });
-  const at = (point: (typeof points)[number], layer: number) => found[points.indexOf(point) * blocks + layer]!;
+  const at = (point: (typeof points)[number], layer: number) =>
+    found[points.indexOf(point) * blocks + layer]!;
   const each = (point: (typeof points)[number]) =>
     layers.map((layer) => {
       const { values: rows, heads, width: size } = at(point, layer);
