@@ -250,7 +250,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
   addTool(server, {
     name: "lab_cancel",
     title: "Cancel a job",
-    description: "Cancels a queued or running job. Has no effect on a finished job.",
+    description: "Cancels a queued or running job.",
     input: IdInput,
     output: resultSchema({ job }),
     destructive: true,
