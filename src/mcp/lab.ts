@@ -72,7 +72,7 @@ const JobInput = Type.Object(
       Type.Integer({
         minimum: 0,
         default: 0,
-        description: "With pointer: index of the first item or character to show.",
+        description: "With pointer: the first item or character.",
       }),
     ),
   },
@@ -96,7 +96,7 @@ const ArtifactsInput = Type.Object(
     name: Type.Optional(
       Type.String({
         maxLength: 200,
-        description: "Downloads this file, if a download folder is configured.",
+        description: "Downloads it, if a download folder is configured.",
       }),
     ),
   },

@@ -35,7 +35,7 @@ const ListInput = Type.Object(
     query: Type.Optional(
       Type.String({
         maxLength: studyLimits.q,
-        description: "Words that must all occur; the last may be a prefix.",
+        description: "Words that all occur; the last may be a prefix.",
       }),
     ),
     limit: Type.Optional(
@@ -81,7 +81,7 @@ const StudyInput = Type.Object(
       Type.Integer({
         minimum: 0,
         default: 0,
-        description: "With pointer: index of the first character or item to show.",
+        description: "With pointer: the first character or item.",
       }),
     ),
   },
