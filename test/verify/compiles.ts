@@ -2,12 +2,13 @@
  * Whether native/ compiles without a warning for machines that we do not have: `npm run verify:compiles`, or with parts of
  * targets' names after `--`. Nothing is linked or run, and llama.cpp itself is not compiled. The compilers are Debian's
  * packages g++-aarch64-linux-gnu and g++-mingw-w64-x86-64-posix, and Zig's, which `npm run release` also uses.
+ *   --only PATTERN   files whose path matches
  */
 import { execFile } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
+import { parseArgs, promisify } from "node:util";
 import { configure } from "../../scripts/build/cmake.js";
 import { root, treeOf } from "../../scripts/build/paths.js";
 import { makePlan, prepareBuild } from "../../scripts/build/plan.js";
@@ -63,7 +64,10 @@ async function compile(target: Target, ccache: string | undefined, args: string[
   }
 }
 
-const asked = process.argv.slice(2);
+const { values, positionals: asked } = parseArgs({
+  options: { only: { type: "string", default: "" } },
+  allowPositionals: true,
+});
 const names = Object.keys(targets).filter(
   (name) => asked.length === 0 || asked.some((word) => name.includes(word)),
 );
@@ -78,8 +82,9 @@ try {
     const started = Date.now();
     const target = (targets[name] as () => Target)();
     const object = (i: number) => join(folder, `${name}-${i}.o`);
-    const work = commands.flatMap((each, i) => compilation(each, root, object(i)) ?? []);
-    if (work.length < 100) throw new Error(`CMake's commands have only ${work.length} files of native/.`);
+    const all = commands.flatMap((each, i) => compilation(each, root, object(i)) ?? []);
+    if (all.length < 100) throw new Error(`CMake's commands have only ${all.length} files of native/.`);
+    const work = all.filter(({ file }) => new RegExp(values.only).test(file));
     const faults: string[] = [];
     // A compiler that is missing, or that hides warnings, fails here.
     const told = await compile(target, ccache, [
