@@ -46,7 +46,11 @@ export function portableToolchain(arch, say) {
   const { folder, tool, flags } = zigCompiler(target, say);
   return {
     folder,
-    flags: { ...flags, SOURCE_DATE_EPOCH: process.env.SOURCE_DATE_EPOCH ?? "0" },
+    flags: {
+      ...flags,
+      CCACHE_BASEDIR: "", // with one, the compiler gets relative paths, and __FILE__ is different without ccache
+      SOURCE_DATE_EPOCH: process.env.SOURCE_DATE_EPOCH ?? "0",
+    },
     definitions: {
       TAPLINE_PORTABLE: "ON",
       TAPLINE_COMPILER_FOLDER: folder,
