@@ -10,6 +10,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs, promisify } from "node:util";
 import { configure } from "../../scripts/build/cmake.js";
+import { onInterrupt } from "../../scripts/build/interrupt.js";
 import { root, treeOf } from "../../scripts/build/paths.js";
 import { makePlan, prepareBuild } from "../../scripts/build/plan.js";
 import { zigCompiler } from "../../scripts/build/portable.js";
@@ -73,6 +74,8 @@ const names = Object.keys(targets).filter(
 );
 if (names.length === 0) throw new Error(`The targets are ${Object.keys(targets).join(", ")}.`);
 const folder = mkdtempSync(join(tmpdir(), "tapline-compiles-"));
+const clean = () => rmSync(folder, { recursive: true, force: true });
+const stop = onInterrupt(clean);
 let [passed, failed] = [0, 0];
 try {
   const { commands, ccache } = await commandsHere();
@@ -115,7 +118,8 @@ try {
     );
   }
 } finally {
-  rmSync(folder, { recursive: true, force: true });
+  stop();
+  clean();
 }
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
