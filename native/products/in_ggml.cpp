@@ -11,6 +11,10 @@ extern "C" bool ggml_own_sgemm(const ggml_compute_params*, int64_t, int64_t, int
 
 #include "products.h"
 
+#ifdef __ARM_FEATURE_FP16_VECTOR_ARITHMETIC
+#error "ggml would add up in half precision. CMakeLists.txt undefines this macro; something defined it again."
+#endif
+
 #ifdef TAPLINE_PRODUCTS
 
 #include <algorithm>

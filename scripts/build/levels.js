@@ -47,11 +47,15 @@ const x64 = [
 ];
 
 /**
- * Levels of arm64: extensions that ggml has kernels for, by the portable compiler's names. Half-precision arithmetic is
- * excluded because it makes numbers less exact; see "Disabled instruction sets" in docs/contributing/building.md.
+ * Levels of arm64: extensions that ggml has kernels for, by the portable compiler's names.
  * @type {Level[]}
  */
 const arm64 = [
+  {
+    name: "arm64-sve2",
+    needs: ["asimd", "asimddp", "i8mm", "sve", "sve2", "svei8mm"],
+    options: ["generic+dotprod+i8mm+sve2"],
+  },
   { name: "arm64-i8mm", needs: ["asimd", "asimddp", "i8mm"], options: ["generic+dotprod+i8mm"] },
   { name: "arm64-dotprod", needs: ["asimd", "asimddp"], options: ["generic+dotprod"] },
   { name: "arm64", needs: [], options: ["generic"] },
