@@ -65,7 +65,7 @@ void LoadedTranslator::apply(std::vector<float>& rows) {
   ggml_tensor* input = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, n_embd_, std::max(count, kLeastRows));
   ggml_set_input(input);
   ggml_tensor* output = ggml_dup_tensor(ctx.get(), input);
-  // Written piece by piece, so it is nobody's scratch memory before the first piece.
+  // Written piece by piece, so its memory must not be used for other nodes before.
   ggml_set_input(output);
   for (int64_t first = 0; first < n_embd_; first += at_once) {
     const int64_t outputs = std::min<int64_t>(at_once, n_embd_ - first);

@@ -71,8 +71,8 @@ bool LiveBatch::any_in_graph() const {
   return std::any_of(owners_.begin(), owners_.end(), [](const Owner& owner) { return owner.in_graph; });
 }
 
-/// Prepares the graph for the requests that it can compute. False if there is no room for them: the callback
-/// then computes them.
+/// Prepares the graph for the requests that it can compute. False if they do not fit: the callback then
+/// computes them.
 bool LiveBatch::arm_graph(const llama_batch& batch) {
   if (!any_in_graph()) {
     if (graph_) graph_->disarm();
