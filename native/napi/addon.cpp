@@ -1,7 +1,7 @@
 // The module: what JavaScript finds in tapline.node. Nothing outside napi/ knows JavaScript.
 #include "base/counted_rows.h"
 #include "base/narrow.h"
-#include "capture/lens_translator.h"
+#include "experiment/lens.h"
 #include "experiment/passes.h"
 #include "ggml-backend.h"
 #ifdef TAPLINE_LEVELS

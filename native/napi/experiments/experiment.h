@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "capture/lens_reading.h"
+#include "experiment/lens.h"
 #include "experiment/passes.h"
 #include "napi/worker.h"
 
