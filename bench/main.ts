@@ -3,7 +3,7 @@
  *   --check   exit with 1 where a goal is missed
  *   --quick   fewer rounds, nothing written: to see that a suite works
  *   --rounds N  rounds of the capture suite (default 60), or of each row of peers and forward
- *   --only PATTERN  rows of the suites peers and forward, or parts of dictionaries, lab, patch and workbench, whose name matches; the others keep their last figures
+ *   --only PATTERN  rows of the suites peers and forward, models of live, or parts of dictionaries, lab, patch and workbench, whose name matches; the others keep their last figures
  * The goals of capture, peers, live and serve were recorded on one instruction set. On another one a sentence says so, and
  * the results get a separate file.
  * Every figure that has a goal is a ratio of two things measured alternately in one run on one machine.

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "experiment/lens.h"
 #include "experiment/passes.h"
 #include "napi/worker.h"
 
@@ -38,6 +39,12 @@ inline Point point_field(const Napi::Object& object, const char* name = "point")
 inline Napi::Object to_js(Napi::Env env, const TopTokens& top) {
   Napi::Object out = object_of(env, "k", top.k, "tokenIds", top.ids, "probabilities", top.probabilities);
   set_nonempty(out, "targetProbabilities", top.target_probabilities, "targetRanks", top.target_ranks);
+  return out;
+}
+
+inline Napi::Object to_js(Napi::Env env, const LensReading& reading) {
+  Napi::Object out = to_js(env, reading.top);
+  set_nonempty(out, "entropies", reading.entropies, "divergences", reading.divergences);
   return out;
 }
 
