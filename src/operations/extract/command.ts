@@ -14,7 +14,7 @@ import {
 import { collect, integerBetween } from "../../cli/options.js";
 import type { SubmitOptions } from "../../cli/submit.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { engineNames, textRows } from "../../contracts/names.js";
+import { engineNames, isUrl, textRows } from "../../contracts/names.js";
 
 interface ExtractOptions extends CommonOptions, Partial<SubmitOptions> {
   examples?: string;
@@ -25,7 +25,10 @@ interface ExtractOptions extends CommonOptions, Partial<SubmitOptions> {
 /** `tapline extract`: writes the block outputs of a data set to files. */
 export default function register(program: Command): void {
   experiment(program, "extract", "Write the block outputs of a data set to .safetensors files.")
-    .option("--data <file>", ".txt with one text per line, or .jsonl; read by the Lab, any size")
+    .option(
+      "--data <place>",
+      "path or URL (s3, gs, https) of a .txt file with one text per line, .jsonl, .csv, .parquet, or a folder of Hugging Face datasets; any size",
+    )
     .option(
       "--examples <file>",
       `instead of --data: up to ${limits.examples} texts as JSON, JSON Lines or CSV; - reads standard input`,
@@ -94,6 +97,8 @@ export default function register(program: Command): void {
     --shard "$SLURM_ARRAY_TASK_ID/8" --out rows
   tapline extract --data texts.jsonl --layers 12 --out rows \\
     --submit slurm --parts 64 --sbatch=--gres=gpu:1
+  tapline extract --data s3://data/texts.parquet --layers 12 \\
+    --out s3://results/rows
 Finished files in --out are kept: repeat the same command to resume.`),
     )
     .action(async (options: ExtractOptions) => {
@@ -108,9 +113,9 @@ Finished files in --out are kept: repeat the same command to resume.`),
         "extract",
         { ...options, ...((named || options.plan === true) && { out: false }) },
         {
-          data: options.data === undefined ? undefined : resolve(options.data),
+          data: options.data === undefined ? undefined : placeOf(options.data),
           examples: await contentOf(options.examples, "readExamples"),
-          out: named ? resolve(out) : undefined,
+          out: named ? placeOf(out) : undefined,
         },
       );
     });
@@ -122,6 +127,11 @@ const ofSubmit = ["submit", "parts", "workers", "devices", "sbatch", "dryRun"] a
 async function submitted(options: ExtractOptions, out: string | boolean | undefined): Promise<void> {
   if (typeof out !== "string")
     throw new UsageError("--submit requires --out, a folder that all machines see.");
+  if (isUrl(out)) {
+    throw new UsageError(
+      `--submit requires a folder that all machines see as --out, got ${out}; with --shard, parts can write to a URL.`,
+    );
+  }
   if (options.data === undefined && options.config === undefined) {
     throw new UsageError("--submit requires --data, a file that all machines see.");
   }
@@ -129,9 +139,14 @@ async function submitted(options: ExtractOptions, out: string | boolean | undefi
     Object.entries(options).filter(([name]) => !ofSubmit.includes(name as never)),
   );
   const settings = await submissionOf("extract", rest, {
-    data: options.data === undefined ? undefined : resolve(options.data),
+    data: options.data === undefined ? undefined : placeOf(options.data),
   });
   await (await import("../../cli/submit.js")).submit(settings, out, options as SubmitOptions);
+}
+
+/** A URL as it is, or an absolute path. */
+function placeOf(place: string): string {
+  return isUrl(place) ? place : resolve(place);
 }
 
 function partOf(text: string): [number, number] {
