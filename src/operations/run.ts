@@ -21,7 +21,7 @@ export interface OperationInput<C extends Config> {
 /** An operation's result without artifact names and provenance, which the worker adds. */
 export type Findings<R extends Result> = Omit<R, "artifacts" | "provenance">;
 
-/** What is computed, and the values of the items. */
+/** Values of computed items. */
 export interface Computed<Head, Item> {
   /** What all items share: everything besides the configuration that a result needs, equal in every part. */
   head: Head;

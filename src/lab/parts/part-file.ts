@@ -13,7 +13,7 @@ export interface Part extends Computed<unknown, unknown> {
   part: [number, number];
   /** Hash of everything that determines the numbers: parts that agree here belong together. */
   configuration: string;
-  /** What is hashed: the configuration and the head, without paths of models. */
+  /** The hashed values: configuration and head, without paths of models. */
   source: Record<string, unknown>;
   config: Config;
   provenance: Provenance;
