@@ -1066,8 +1066,11 @@ class ExtractSubmission(_ExtractSubmissionRequired, total=False):
     """Experiment seed."""
     examples: list[ExtractExample]
     data: str
-    """Instead of `examples`: absolute path of a file on the Lab's machine: .txt with one text per line, or
-    .jsonl whose entries are texts or objects with `text` and, optionally, `prompt`."""
+    """Instead of `examples`: absolute path on the Lab's machine, or a URL (s3, gs, https or http), of a .txt
+    file with one text per line, of a .jsonl file whose entries are texts or objects with `text` and,
+    optionally, `prompt`, or of a .csv file, a .parquet file or a folder of Hugging Face `datasets`
+    (save_to_disk) with columns of these names. URLs and the last three require Python with
+    tapline-lab[remote]."""
     point: BlockPoint
     """Point of each block to read: its output (block_out, default), its attention or MLP output (attn_out,
     ffn_out), the stream before these (block_in, mid), or the MLP's input (ffn_in). Models without this point
@@ -1088,9 +1091,9 @@ class ExtractSubmission(_ExtractSubmissionRequired, total=False):
     shard_tokens: int
     """Tokens per file: the most work that can be lost if the machine fails."""
     out: str
-    """Absolute path of a folder on the Lab's machine for the files, created if its parent exists. If it
-    contains finished files of the same extraction, the job resumes after them. Default: the files become
-    artifacts."""
+    """Absolute path of a folder on the Lab's machine for the files, created if its parent exists, or a URL
+    (s3 or gs), where each file is uploaded once it is complete. If it contains finished files of the same
+    extraction, the job resumes after them. Default: the files become artifacts."""
     plan: bool
     """Only count texts, tokens and bytes, without computing or writing anything."""
 
