@@ -4,9 +4,11 @@ import { operations } from "../src/contracts/index.js";
 import type { StudyPackage } from "../src/contracts/studies/index.js";
 import { gatherStatistics, indexStudies } from "../src/studies/backup.js";
 import { signInAccount } from "../src/studies/store/accounts.js";
+import { findMeasurements } from "../src/studies/store/measurements.js";
 import { summaryOf } from "../src/studies/store/publish.js";
 import type { Store } from "../src/studies/store/store.js";
 import { newToken, sha256Hex } from "../src/studies/store/tokens.js";
+import { formOf, hashOf, quantsBlock, quantsResult } from "../test/studies/support/measurements.js";
 import { samplePackage } from "../test/studies/support/packages.js";
 import { studyWithResults } from "../test/studies/support/results.js";
 import { TestRandom } from "../test/support/random.js";
@@ -54,6 +56,7 @@ export async function fill(store: Store, count: number): Promise<void> {
         question: text(25),
         method: `${text(80)} rare${index}`,
         finding: `${text(60)}${index % 4 === 0 ? measured(operations[index % 5] as string) : ""}`,
+        ...(index % 10 === 3 ? { entries: [measurement(index)] } : {}),
         license: index % 10 === 0 ? "CC0-1.0" : "CC-BY-4.0",
         model: { name: `Example-${index % 30}B`, runtime: "tapline" },
         ...(index === count - 1 ? large() : {}),
@@ -95,7 +98,23 @@ export async function fill(store: Store, count: number): Promise<void> {
   await store.db.updateTable("counters").set({ value: count }).where("name", "=", "studies").execute();
   await store.db.updateTable("counters").set({ value: now }).where("name", "=", "published_at").execute();
   await store.db.transaction().execute((trx) => indexStudies(store, trx));
+  await findMeasurements(store.db);
   await gatherStatistics(store);
+}
+
+/** Models that a tenth of the studies measured; half of these measured the first. */
+export const measuredModels = 100;
+
+/** The hash of a measured model. */
+export const modelAt = (index: number) => hashOf(`measured ${index}`);
+
+/** A result of `tapline quants` on five forms of a model. */
+function measurement(index: number): StudyPackage["entries"][0] {
+  const turn = Math.floor(index / 10);
+  const model = turn % 2 === 0 ? 0 : Math.floor(turn / 2) % measuredModels;
+  const forms = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q3_K_M"].map((name) => formOf(`${name} of ${model}`));
+  const note = quantsBlock(quantsResult(`measured ${model}`, `result ${index}`, forms));
+  return { id: randomUUID(), kind: "result", title: "Table of 5 forms", note };
 }
 
 /** Enough of a result that a study counts among those of a method; drawn are those of the last but one. */

@@ -14,7 +14,7 @@ import { listStudies } from "../src/studies/store/studies.js";
 import { startPostgres } from "../test/studies/support/postgres.js";
 import { moduleAt } from "../test/support/program.js";
 import { type Row, row } from "./figures.js";
-import { fill, makeTokens, wordAt } from "./studies-fill.js";
+import { fill, makeTokens, measuredModels, modelAt, wordAt } from "./studies-fill.js";
 import { besideReview, hardDrafts } from "./studies-hard-drafts.js";
 
 const server = fileURLToPath(new URL("./studies-server.js", import.meta.url));
@@ -136,14 +136,23 @@ async function benchDatabase(name: string, location: string, count: number, told
       () => `/?q=${commonWords(turn())}&license=CC-BY-4.0&model=Example-7B`,
       { most: 250 },
     );
+    await load("list of measured models", () => `/models?page=${1 + (turn() % 5)}`, { most: 250 });
+    await load(
+      "page of a measured model",
+      () => `/models/${modelAt(turn() % Math.min(measuredModels, count / 20))}`,
+      {
+        most: 250,
+      },
+    );
     await load("page of a study with figures", () => `/studies/${drawn}`, { least: 1000, most: 250 });
     await load("offset near 10,000", () => `${list}?offset=${Math.min(10_000, count) - (turn() % 500)}`, {
       most: 100,
     });
-    for (const [what, path] of Object.entries(hard.paths)) {
-      const [p99, pages] = await besideReview({ port, cert, cookie: hard.cookie, path });
+    const pages = { ...hard.paths, "the page of a model with the most studies": `/models/${modelAt(0)}` };
+    for (const [what, path] of Object.entries(pages)) {
+      const [p99, made] = await besideReview({ port, cert, cookie: hard.cookie, path });
       add(row(`${name}, /healthz beside ${what}: p99`, [p99], "ms", { most: 100 }));
-      if (pages === 0) throw new Error(`${what}: no page was made meanwhile.`);
+      if (made === 0) throw new Error(`${what}: no page was made meanwhile.`);
     }
     await load("1 MB study", () => `${list}/${large}`, {});
     child.send("memory");

@@ -19,17 +19,9 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+from suite.engines import ENGINES  # noqa: E402
 from table import write_table  # noqa: E402
 
-# The environment of each engine.
-ENGINES = {
-    "tapline": "plain",
-    "transformers": "transformers",
-    "transformer_lens": "transformer-lens",
-    "nnsight": "nnsight",
-    "interp_engine": "interp-engine",
-    "llama_cpp": "plain",
-}
 CACHE = os.environ.get("CONFORMANCE_CACHE") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "tapline", "conformance"
 )
@@ -76,7 +68,7 @@ def answers_of(engine):
 
 
 def ask(engine, models, only):
-    python = environment(ENGINES[engine])
+    python = environment(ENGINES[engine].environment)
     # Answers to some of the questions do not replace the saved answers to all.
     answers = os.path.join(CACHE, f"{engine}.json") if only else answers_of(engine)
     words = [python, os.path.join(HERE, "ask.py"), engine, models, answers]

@@ -2,14 +2,8 @@
 
 import json
 
-NAMES = {
-    "tapline": "tapline",
-    "transformers": "transformers",
-    "transformer_lens": "TransformerLens",
-    "nnsight": "nnsight",
-    "interp_engine": "interp-engine",
-    "llama_cpp": "llama.cpp",
-}
+from suite.engines import ENGINES
+
 INTRODUCTION = """\
 # Conformance: does the tap lie?
 
@@ -40,7 +34,7 @@ def cell(answers):
 
 def summary(saved):
     questions = list(dict.fromkeys(question for each in saved for question in each["questions"]))
-    lines = ["| | " + " | ".join(NAMES[each["engine"]] for each in saved) + " |"]
+    lines = ["| | " + " | ".join(ENGINES[each["engine"]].title for each in saved) + " |"]
     lines.append("| --- |" + " --- |" * len(saved))
     for question in questions:
         cells = [cell(each["questions"].get(question, {})) for each in saved]
@@ -68,7 +62,7 @@ def wrong(saved):
         found = [(question, why, cases) for question, answers in each["questions"].items() for why, cases in grouped(answers, "wrong").items()]
         if not found:
             continue
-        lines += [f"### {NAMES[each['engine']]}", ""]
+        lines += [f"### {ENGINES[each['engine']].title}", ""]
         for question, why, cases in found:
             lines.append(f"- {question} ({listed(cases)}): {why}")
             requests = [case["request"] for _, case in cases if "request" in case]
@@ -84,12 +78,12 @@ def not_offered(saved):
     for each in saved:
         for question, answers in each["questions"].items():
             for why, cases in grouped(answers, "not offered").items():
-                lines.append(f"| {NAMES[each['engine']]} | {question} | {len(cases)} | {why} |")
+                lines.append(f"| {ENGINES[each['engine']].title} | {question} | {len(cases)} | {why} |")
     return lines
 
 
 def write_table(path, saved):
-    versions = ", ".join(f"{NAMES[each['engine']]} {each['version']}".strip() for each in saved)
+    versions = ", ".join(f"{ENGINES[each['engine']].title} {each['version']}".strip() for each in saved)
     lines = [INTRODUCTION, *summary(saved), "", f"Versions: {versions}. All ran on a CPU.", *wrong(saved), *not_offered(saved), ""]
     with open(path, "w") as file:
         file.write("\n".join(lines))

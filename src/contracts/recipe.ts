@@ -182,6 +182,47 @@ export const Contrast = Type.Object(
 );
 export type Contrast = Static<typeof Contrast>;
 
+/** Texts, or a list of the recipe by name. */
+const TextsOfRecipe = (description: string) =>
+  Type.Union(
+    [
+      Type.Array(Type.String({ minLength: 1, maxLength: 4000 }), { maxItems: 512 }),
+      Type.Object({ texts: name("One of `texts`.") }, closed),
+    ],
+    { description },
+  );
+
+/** What quantized and rounded forms of the recipe's model change, as `tapline quants` measures it. */
+export const RecipeQuants = Type.Object(
+  {
+    make: optional.Array(Type.Enum([...quantisations]), {
+      uniqueItems: true,
+      description: "Forms that llama-quantize makes of the model.",
+    }),
+    round: optional.Array(
+      Type.Object(
+        {
+          bits: Type.Integer({ minimum: 2, maximum: 8, description: "Bits per weight." }),
+          group: optional.Integer({
+            minimum: 8,
+            maximum: 65536,
+            description: "Weights with a common scale; by default a row.",
+          }),
+        },
+        closed,
+      ),
+      { description: "Forms whose matrices are rounded to the nearest of evenly spaced values." },
+    ),
+    texts: TextsOfRecipe("Held-out texts, at least two."),
+    layers: Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1, maxItems: 8 }),
+    dictionary: Type.Optional({ ...Name, description: "Saved by an earlier step." }),
+    control: Type.Optional({ ...Name, description: "A second one, to compare with." }),
+    prompts: Type.Optional(TextsOfRecipe("Prompts whose attribution graphs are compared.")),
+  },
+  { ...closed, title: "RecipeQuants" },
+);
+export type RecipeQuants = Static<typeof RecipeQuants>;
+
 /** Kinds of live steps, one field each. Each is validated by the schema of its request. */
 export const liveKinds = ["vector", "probe", "random", "post"] as const;
 
@@ -206,6 +247,7 @@ export const RecipeStep = Type.Object(
         "For a request of sae or probe with one layer: saves the trained dictionary or probe in the Lab's library under this name until the recipe ends, so that later requests can use it.",
     }),
     contrast: Type.Optional(Contrast),
+    quants: Type.Optional(RecipeQuants),
     live: optional.Object(
       {},
       {
@@ -235,7 +277,11 @@ export const Recipe = Type.Object(
     texts: optional.Record(
       Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,63}$" }),
       Type.Array(Type.String({ minLength: 1, maxLength: 4000 }), { minItems: 1, maxItems: 512 }),
-      { description: 'Lists that requests refer to as `{"texts": NAME}`; the caller may supply others.' },
+      {
+        description:
+          'Lists that requests refer to as `{"texts": NAME}`; the caller may supply others. In a file, a list may be the ' +
+          "relative path of another one, with a text per line.",
+      },
     ),
     steps: Type.Array(RecipeStep, { minItems: 1, maxItems: 32 }),
     expected: Type.Array(Expected, { minItems: 1, maxItems: 64 }),

@@ -121,3 +121,41 @@ function halfOf(bits: number): number {
   const shift = 126 - exponent;
   return (whole & ((1 << shift) - 1)) === 0 ? sign | (whole >>> shift) : -1;
 }
+
+/** The nearest binary16 numbers, ties to even; too large ones become infinite. */
+export function toHalf(values: Float32Array): Uint16Array {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const out = new Uint16Array(bits.length);
+  for (let i = 0; i < bits.length; i++) out[i] = nearestHalf(bits[i] as number);
+  return out;
+}
+
+/** The nearest bfloat16 numbers, ties to even. */
+export function toBf16(values: Float32Array): Uint16Array {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  return Uint16Array.from(bits, (one) => {
+    const undefinedNumber = (one & 0x7fffffff) > 0x7f800000;
+    return undefinedNumber ? (one >>> 16) | 0x40 : shiftedToEven(one, 16);
+  });
+}
+
+function nearestHalf(bits: number): number {
+  const sign = (bits >>> 16) & 0x8000;
+  const size = bits & 0x7fffffff;
+  if (size > 0x7f800000) return sign | 0x7e00;
+  // 65520 is the tie between the largest number and infinity.
+  if (size >= 0x477ff000) return sign | 0x7c00;
+  const exponent = size >>> 23;
+  // Below 2^-14, binary16 numbers are multiples of 2^-24; below 2^-25, the nearest is 0.
+  if (exponent < 102) return sign;
+  if (exponent < 113) return sign | shiftedToEven((size & 0x7fffff) | 0x800000, 126 - exponent);
+  return sign | shiftedToEven(size - (112 << 23), 13);
+}
+
+/** Divides by a power of two and rounds, ties to even. */
+function shiftedToEven(bits: number, shift: number): number {
+  const whole = bits >>> shift;
+  const rest = bits - whole * 2 ** shift;
+  const half = 2 ** (shift - 1);
+  return rest > half || (rest === half && whole % 2 === 1) ? whole + 1 : whole;
+}

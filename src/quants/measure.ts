@@ -1,5 +1,6 @@
 import { divergence, logSoftmax } from "../card/measure.js";
 import { estimateMemory, Model } from "../native/index.js";
+import { findTargets, type RefusedLine, type TargetLine, type TargetsTask } from "./targets.js";
 
 /** One text in the reference and in a form. */
 export interface TextLine {
@@ -45,14 +46,15 @@ export interface MemoryTask {
   model: string;
 }
 
-export type Task = TextTask | SpeedTask | MemoryTask;
+export type Task = TextTask | SpeedTask | MemoryTask | TargetsTask;
 
-export type Line = TextLine | SpeedLine | { memory: number };
+export type Line = TextLine | SpeedLine | TargetLine | RefusedLine | { memory: number };
 
 /** Runs a task; lines come in order. @throws Error with a sentence for users */
 export async function runTask(task: Task, onLine: (line: Line) => Promise<void>): Promise<void> {
   if (task.kind === "texts") return compareTexts(task, onLine);
   if (task.kind === "speed") return timeModels(task, onLine);
+  if (task.kind === "targets") return findTargets(task, onLine);
   const devices = await estimateMemory({ path: task.model });
   const bytes = devices.reduce((sum, { weights, context, compute }) => sum + weights + context + compute, 0);
   await onLine({ memory: bytes });

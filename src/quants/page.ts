@@ -3,7 +3,7 @@ import type { Figure } from "../findings/figure.js";
 import { drawFigure, drawingStyle, type Html, html, sheet } from "../report/index.js";
 import { picturesOf } from "./pictures.js";
 import type { Quants } from "./result.js";
-import { cautions, columnsOf, findingOf, rowsOf, storageText } from "./words.js";
+import { cautionsOf, columnsOf, findingOf, rowsOf, storageText } from "./words.js";
 
 const width = 900;
 
@@ -20,7 +20,7 @@ export function quantsPage(quants: Quants): string {
 ${table(quants)}
 ${picturesOf(quants).map(section)}
 <section class="card"><h2>How it was measured</h2>
-${cautions.map((sentence) => html`<p>${sentence}</p>`)}
+${cautionsOf(quants).map((sentence) => html`<p>${sentence}</p>`)}
 <dl>${columnsOf(quants).map(({ head, what }) => html`<dt>${head}</dt><dd>${what}</dd>`)}</dl>
 <p>${machine.processor}, ${machine.threads} threads, llama.cpp ${machine.llama_cpp} for ${machine.backend}. Speed: ${settings.rounds} rounds of ${settings.prompt_tokens} prompt tokens and ${settings.generated_tokens} generated ones.</p>
 <details><summary>Files, settings and hashes</summary><pre tabindex="0">${JSON.stringify({ files: rowsOf(quants).map(({ name, file, fingerprint, imatrix, types }) => ({ name, file, fingerprint, imatrix, types })), settings, sha256: quants.sha256 }, null, 2)}</pre></details></section>

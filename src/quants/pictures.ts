@@ -4,7 +4,7 @@ import { figureOf, percent } from "../findings/numbers.js";
 import type { Measured } from "../findings/uncertainty.js";
 import { bytesText } from "../text/words.js";
 import type { Quants, QuantsForm } from "./result.js";
-import { mostListed } from "./survival.js";
+import { leastCorrelation, mostListed } from "./survival.js";
 
 const withInterval = ({ value, low, high }: Measured, text: (value: number) => string) =>
   `${text(value)} (${text(low)} to ${text(high)})`;
@@ -13,6 +13,7 @@ const withInterval = ({ value, low, high }: Measured, text: (value: number) => s
 export function picturesOf(quants: Quants): Figure[] {
   const { forms } = quants;
   const survivals = forms.filter(({ survival }) => survival !== undefined);
+  const circuits = forms.filter((form) => form.circuits?.overlap);
   return [
     againstBytes(forms, {
       id: "divergence-by-bytes",
@@ -43,7 +44,30 @@ export function picturesOf(quants: Quants): Figure[] {
             of: ({ survival }) => survival!.surviving,
             text: percent,
           }),
+          againstBytes(survivals, {
+            id: "correlated-by-bytes",
+            title: "Correlated features against size",
+            description: `Share of the reference's features whose activations have a Pearson correlation with the reference's of at least ${leastCorrelation}, over all tokens; higher is better.`,
+            axis: "correlated features",
+            of: ({ survival }) => survival!.correlated,
+            text: percent,
+          }),
           died(survivals),
+        ]),
+    ...(circuits.length === 0
+      ? []
+      : [
+          againstBytes(circuits, {
+            id: "circuits-by-bytes",
+            title: "Overlap of circuits against size",
+            description:
+              "Of the neurons and heads in the pruned attribution graph of the reference or of the form, the share in both; higher is better.",
+            axis: "overlap",
+            over: "prompts",
+            of: ({ circuits: own }) => own!.overlap!,
+            text: percent,
+          }),
+          circuitsByPrompt(circuits),
         ]),
   ];
 }
@@ -53,6 +77,8 @@ interface Against {
   title: string;
   description: string;
   axis: string;
+  /** Default: texts. */
+  over?: string;
   of(form: QuantsForm): Measured;
   text(value: number): string;
 }
@@ -60,13 +86,13 @@ interface Against {
 /** A dot with its interval per form. */
 function againstBytes(
   forms: readonly QuantsForm[],
-  { id, title, description, axis, of, text }: Against,
+  { id, title, description, axis, over = "texts", of, text }: Against,
 ): Figure {
   const largest = Math.max(...forms.map(({ bytes }) => bytes));
   const highest = Math.max(...forms.map((form) => of(form).high));
   const [unit, per] = largest >= 1e9 ? ["GB", 1e9] : ["MB", 1e6];
   return {
-    ...{ id, title, description: `${description} Bars are 95 % bootstrap intervals over texts.` },
+    ...{ id, title, description: `${description} Bars are 95 % bootstrap intervals over ${over}.` },
     chart: {
       ...{ kind: "lines", x: "size", y: "value", series: "form", xAxis: `size (${unit})`, yAxis: axis },
       ...{
@@ -134,6 +160,39 @@ function died(forms: readonly QuantsForm[]): Figure {
         : [
             `${name}: ${own!.dead.map(({ feature, tokens }) => `${feature} (${tokens} tokens)`).join(", ")}${own!.dead.length === mostListed ? ", …" : ""}.`,
           ],
+    ),
+  };
+}
+
+function circuitsByPrompt(forms: readonly QuantsForm[]): Figure {
+  const points = forms.flatMap(({ name, circuits }) =>
+    circuits!.prompts.map((prompt, at) => ({ name, number: at + 1, ...prompt })),
+  );
+  const share = (value: number | null) => (value === null ? "–" : percent(value));
+  return {
+    id: "circuits-by-prompt",
+    title: "Circuits by prompt",
+    description:
+      "Overlap of the pruned attribution graphs of the reference and of the form, for the token that the reference finds most probable after each prompt.",
+    chart: {
+      ...{ kind: "lines", x: "number", y: "overlap", series: "form", xAxis: "prompt", yAxis: "overlap" },
+      ...{ yDomain: [0, 1], dots: true },
+    },
+    ...tabled(points, {
+      form: ["form", ({ name }) => name, String],
+      number: ["prompt", ({ number }) => number, String],
+      prompt: ["text", ({ prompt }) => prompt, String],
+      target: ["target", ({ target }) => target, String],
+      reference: ["nodes, reference", ({ nodes }) => nodes[0], String],
+      own: ["nodes", ({ nodes }) => nodes[1], String],
+      overlap: ["overlap", ({ overlap }) => overlap, share],
+      rank: ["rank correlation", ({ rank }) => rank, (value: number | null) => value?.toFixed(3) ?? "–"],
+      error0: ["error, reference", ({ error }) => error[0], percent],
+      error: ["error", ({ error }) => error[1], percent],
+      rounding: ["rounding", ({ rounding }) => rounding[1], percent],
+    }),
+    details: points.map(
+      ({ name, prompt, target, overlap }) => `${name}, ${share(overlap)}\n${prompt} → ${target}`,
     ),
   };
 }

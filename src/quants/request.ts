@@ -1,5 +1,6 @@
 import type { Lab } from "../client/index.js";
 import type { Quantisation } from "../native/index.js";
+import type { Rounding } from "./rounding.js";
 
 export interface QuantsRequest {
   reference: string;
@@ -7,6 +8,8 @@ export interface QuantsRequest {
   forms: readonly string[];
   /** Forms that are made of the reference. */
   make: readonly Quantisation[];
+  /** Forms whose weights are rounded to the nearest of evenly spaced values. */
+  round: readonly Rounding[];
   /** Made files stay in the folder. */
   keepForms: boolean;
   texts: readonly string[];
@@ -14,10 +17,14 @@ export interface QuantsRequest {
   /** Default: all. */
   layers: readonly number[] | undefined;
   dictionary?: string;
+  /** A second dictionary, with which the first one's survival is compared. */
+  control?: string;
   /** Labelled texts, for a probe or a vector. */
   examples: readonly Record<string, unknown>[];
   probe?: string;
   vector?: string;
+  /** Prompts whose attribution graphs are compared. */
+  prompts: readonly string[];
   seed: number;
   rounds: number;
   promptTokens: number;

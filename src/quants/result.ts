@@ -35,12 +35,44 @@ export interface Survival {
   died: Measured;
   /** Mean share of these tokens on which a feature is also active in the form. */
   recall: Measured;
+  /** Mean Pearson correlation of a feature's activations in both models over all tokens, inactive counting as 0. */
+  correlation: Measured;
+  /** Share of these features with a correlation of at least 0.9. */
+  correlated: Measured;
   /** Those that died, with their tokens in the reference, most first. */
   dead: { feature: number; tokens: number }[];
   /** Of the features active in either model, per token, those active in both; null if none is active. */
   jaccard: Measured | null;
   /** Of the form; null if the loss does not depend on the block. */
   loss_recovered: Measured | null;
+  /** The same of a second dictionary, such as a random one of the same sparsity. */
+  control?: Omit<Survival, "jaccard" | "loss_recovered" | "dead" | "control">;
+}
+
+/** One prompt's attribution graph in the reference and in a form. */
+export interface CircuitPrompt {
+  prompt: string;
+  /** The token whose logit both graphs explain: the reference's most probable one. */
+  target: string;
+  /** Neurons and heads that pruning keeps. */
+  nodes: [reference: number, form: number];
+  /** Of the nodes in either pruned graph, the share in both; null without nodes. */
+  overlap: number | null;
+  /** Spearman's correlation of the influences of these nodes, 0 where pruned; null if either graph's do not vary. */
+  rank: number | null;
+  /** Shares of the influence that start at rounding, and at rounding or at neurons that are not nodes. */
+  rounding: [reference: number, form: number];
+  error: [reference: number, form: number];
+}
+
+/** Attribution graphs of several prompts: means with intervals over prompts. */
+export interface Circuits {
+  nodes: [reference: number, form: number];
+  overlap: Measured | null;
+  rank: Measured | null;
+  rounding: [reference: Measured, form: Measured];
+  error: [reference: Measured, form: Measured];
+  prompts: CircuitPrompt[];
 }
 
 /** An artefact's separation of labelled texts in the reference and in the form. */
@@ -67,6 +99,7 @@ export interface QuantsForm extends QuantsFile {
   survival?: Survival;
   probe?: Transfer;
   vector?: Transfer;
+  circuits?: Circuits;
 }
 
 /** The effects of one model's quantized forms. */
@@ -78,12 +111,16 @@ export interface Quants {
   machine: { processor: string; threads: number; backend: string; llama_cpp: string };
   reference: QuantsFile & { architecture: string; perplexity: Measured };
   forms: QuantsForm[];
+  /** The reason that this architecture has no attribution graphs, if prompts were given. */
+  no_circuits?: string;
   settings: {
     texts: number;
     /** Predicted tokens of the texts. */
     tokens: number;
     texts_sha256: string;
     examples: number;
+    /** Prompts of attribution graphs. */
+    prompts: number;
     layers: number[];
     seed: number;
     resamples: number;

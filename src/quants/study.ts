@@ -3,17 +3,47 @@ import type { CompletedJob } from "../client/index.js";
 import type { Job } from "../contracts/index.js";
 import { mostQuantsForms } from "../contracts/studies/index.js";
 import { UserError } from "../contracts/user-error.js";
-import { assemble, emptyWords, faultsOf, jobEvidence, liveEvidence, methodText } from "../study/index.js";
+import {
+  assemble,
+  type Evidence,
+  emptyWords,
+  faultsOf,
+  jobEvidence,
+  liveEvidence,
+  methodText,
+} from "../study/index.js";
 import { quantsBlock } from "./block.js";
 import type { Quants } from "./result.js";
 import { quantsMarkdown } from "./tables.js";
-import { cautions, findingOf } from "./words.js";
+import { cautionsOf, findingOf } from "./words.js";
 
 /**
  * A study package of the result and of the Lab's jobs, with generated words for a person to revise.
  * @throws UserError if it is not valid
  */
 export function quantsStudy(quants: Quants, jobs: readonly CompletedJob[], license: string): Buffer {
+  const { reference, forms } = quants;
+  const names = forms.map(({ name }) => name).join(", ");
+  const evidence = [quantsEvidence(quants), ...jobs.map((job) => jobEvidence(job as Job))];
+  const finished = assemble(
+    {
+      ...emptyWords,
+      title: `What quantization does to ${reference.file}`,
+      question: `How do ${names} differ from ${reference.file}, in their answers and inside?`,
+      method: methodText(evidence),
+      finding: findingOf(quants).join(" "),
+      limitations: cautionsOf(quants).join(" "),
+      license,
+    },
+    evidence,
+  );
+  const faults = faultsOf(finished);
+  if (faults.length > 0) throw new UserError(`The study package is incomplete: ${faults.join(" ")}`);
+  return finished.bytes;
+}
+
+/** The result as entries of a study, with a table for people and a block for machines. */
+export function quantsEvidence(quants: Quants): Evidence {
   const { reference, forms, settings, machine, tapline } = quants;
   const names = forms.map(({ name }) => name).join(", ");
   const figures = liveEvidence(
@@ -46,20 +76,5 @@ export function quantsStudy(quants: Quants, jobs: readonly CompletedJob[], licen
       `All but the first ${mostQuantsForms} of ${forms.length} forms, in the list of measurements by model.`,
     );
   }
-  const evidence = [figures, ...jobs.map((job) => jobEvidence(job as Job))];
-  const finished = assemble(
-    {
-      ...emptyWords,
-      title: `What quantization does to ${reference.file}`,
-      question: `How do ${names} differ from ${reference.file}, in their answers and inside?`,
-      method: methodText(evidence),
-      finding: findingOf(quants).join(" "),
-      limitations: cautions.join(" "),
-      license,
-    },
-    evidence,
-  );
-  const faults = faultsOf(finished);
-  if (faults.length > 0) throw new UserError(`The study package is incomplete: ${faults.join(" ")}`);
-  return finished.bytes;
+  return figures;
 }

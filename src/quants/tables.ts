@@ -1,5 +1,5 @@
 import type { Quants } from "./result.js";
-import { cautions, columnsOf, findingOf, rowsOf, storageText } from "./words.js";
+import { cautionsOf, columnsOf, findingOf, rowsOf, storageText } from "./words.js";
 
 const cellText = (text: string) => text.replaceAll("|", "\\|").replaceAll("\n", " ");
 
@@ -23,7 +23,7 @@ export function quantsMarkdown(quants: Quants): string {
     line(["---", ...columns.map(() => "---:")]),
     ...rows,
     "",
-    `${findingOf(quants).join(" ")} ${cautions[0]}`,
+    `${findingOf(quants).join(" ")} ${cautionsOf(quants)[0]}`,
     "",
     ...rowsOf(quants).map((row) => `- ${row.name}: \`${row.file}\`, ${storageText(row)}.`),
     "",

@@ -1,5 +1,12 @@
 import { defaults, type Operation, UserError } from "../contracts/index.js";
-import type { Contrast, Expected, Recipe, RecipeModel, RecipeStep } from "../contracts/recipe.js";
+import type {
+  Contrast,
+  Expected,
+  Recipe,
+  RecipeModel,
+  RecipeQuants,
+  RecipeStep,
+} from "../contracts/recipe.js";
 import { publicName } from "../text/words.js";
 import type { LiveStep } from "./live.js";
 import { measure, type Results } from "./measure.js";
@@ -82,14 +89,30 @@ export interface ContrastTask {
   top: number;
 }
 
+/** A step's measurement of the model's forms. */
+export interface QuantsTask {
+  id: string;
+  what: string;
+  model: string;
+  revision: string | undefined;
+  quants: RecipeQuants;
+}
+
 /**
  * The tasks of a recipe's steps on a model, in order. Features picked by earlier steps are not known yet: see
  * {@link withPicked}.
  * @throws UserError if a step uses a variant without a file
  */
-export function tasksOf(recipe: Recipe, model: RecipeModel): Array<LabTask | LiveTask | ContrastTask> {
+export function tasksOf(
+  recipe: Recipe,
+  model: RecipeModel,
+): Array<LabTask | LiveTask | ContrastTask | QuantsTask> {
   return recipe.steps.map((step) => {
-    const { id, what, live, contrast } = step;
+    const { id, what, live, contrast, quants } = step;
+    if (quants !== undefined) {
+      const layers = model.layers?.[id] ?? quants.layers;
+      return { id, what, model: model.id, revision: model.revision, quants: { ...quants, layers } };
+    }
     if (live !== undefined) return { id, what, live: atLayers(live as LiveStep, model.layers?.[id]) };
     if (contrast !== undefined) {
       const read = recipe.steps.find((each) => each.id === contrast.step)?.request as { top?: number };

@@ -3,10 +3,19 @@
  * @param of the replacement for a name
  */
 export function replaced(value: unknown, field: string, of: (name: string) => unknown): unknown {
+  return replacedPairs(value, [field], (names) => of(names[field] as string));
+}
+
+/** The same for objects with several fields, all of them texts. */
+export function replacedPairs(
+  value: unknown,
+  fields: readonly string[],
+  of: (names: Readonly<Record<string, string>>) => unknown,
+): unknown {
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((entry) => replaced(entry, field, of));
-  const { [field]: name, ...others } = value as Record<string, unknown>;
-  if (typeof name === "string" && Object.keys(others).length === 0) return of(name);
+  if (Array.isArray(value)) return value.map((entry) => replacedPairs(entry, fields, of));
   const entries = Object.entries(value).filter(([, entry]) => entry !== undefined);
-  return Object.fromEntries(entries.map(([key, entry]) => [key, replaced(entry, field, of)]));
+  const isOne = fields.every((field) => typeof (value as Record<string, unknown>)[field] === "string");
+  if (isOne && entries.length === fields.length) return of(Object.fromEntries(entries));
+  return Object.fromEntries(entries.map(([key, entry]) => [key, replacedPairs(entry, fields, of)]));
 }

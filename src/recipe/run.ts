@@ -5,9 +5,10 @@ import type { FeaturesResult, Job, Result } from "../contracts/index.js";
 import type { Recipe, RecipeModel } from "../contracts/recipe.js";
 import { version } from "../contracts/version.js";
 import { readJob, renderReport } from "../report/index.js";
-import { assemble, type Evidence, faultsOf, jobEvidence, liveEvidence, methodText } from "../study/index.js";
+import { assemble, faultsOf, jobEvidence, liveEvidence, methodText } from "../study/index.js";
 import { contrasted } from "./contrast.js";
 import { contrastPage } from "./contrast-page.js";
+import type { Step } from "./finished-step.js";
 import { openRecipeLab, type RecipeLab, type RunningLab } from "./lab-steps.js";
 import { exchangesOf } from "./live-answer.js";
 import { livePage } from "./live-page.js";
@@ -26,6 +27,7 @@ import {
   withPicked,
 } from "./outcome.js";
 import { reproductionPage } from "./page.js";
+import { quantsStep } from "./quants-step.js";
 import { reproductionWords } from "./words.js";
 
 /** Options of a recipe's run. */
@@ -55,16 +57,6 @@ export interface RecipeOutcome {
   files: string[];
 }
 
-/** A finished step. */
-interface Step {
-  id: string;
-  what: string;
-  result: unknown;
-  /** Its page. */
-  page(): Promise<string>;
-  evidence: Evidence;
-}
-
 /** Where steps run; each is opened only if the recipe has steps for it. */
 interface Places {
   lab?: RecipeLab;
@@ -88,7 +80,10 @@ export async function runRecipe(run: RecipeRun): Promise<RecipeOutcome> {
       const begin = `${name} ${at + 1}/${recipe.steps.length}: ${task.what}`;
       const onStage = (stage: string) => run.onStage(`${begin} ${stage}`);
       signal.throwIfAborted();
-      const step = await runStep(places, task, results, signal, onStage);
+      const step =
+        "quants" in task
+          ? await quantsStep((places.lab as RecipeLab).lab, task, folder, signal, onStage)
+          : await runStep(places, task, results, signal, onStage);
       steps.push(step);
       results.set(step.id, step.result);
     }

@@ -1,5 +1,5 @@
 import { checkSubmission, UserError } from "../contracts/index.js";
-import type { Contrast, RecipeStep } from "../contracts/recipe.js";
+import type { Contrast, RecipeQuants, RecipeStep } from "../contracts/recipe.js";
 import { checkLive, type Made } from "./live.js";
 import { replaced } from "./placeholders.js";
 
@@ -20,17 +20,18 @@ export const savedKinds: Readonly<Record<string, "dictionary" | "probe">> = {
 
 /** Checks a step against its request's schema, and that earlier steps made the items that it names. @throws InvalidInput, UserError */
 export function checkStep(step: RecipeStep, before: Before): void {
-  const { request, live, contrast, variant, keep } = step;
-  const kinds = Object.entries({ request, live, contrast }).filter(([, each]) => each !== undefined);
+  const { request, live, contrast, quants, variant, keep } = step;
+  const kinds = Object.entries({ request, live, contrast, quants }).filter(([, each]) => each !== undefined);
   if (kinds.length !== 1) {
     const has = kinds.map(([kind]) => kind).join(" and ") || "none";
-    throw new UserError(`must have exactly one of request, live and contrast, got ${has}.`);
+    throw new UserError(`must have exactly one of request, live, contrast and quants, got ${has}.`);
   }
   if (request === undefined && (variant ?? keep) !== undefined) {
     throw new UserError(`${variant === undefined ? "keep" : "variant"} requires request.`);
   }
   if (live !== undefined) checkLive(live, before.live);
   if (contrast !== undefined) checkContrast(contrast, before);
+  if (quants !== undefined) checkQuants(quants, before);
   if (request !== undefined) checkRequest(request, before);
   if (request !== undefined && keep !== undefined) checkKeep(keep, request, before);
 }
@@ -96,6 +97,20 @@ function checkKeep(
   }
   if (kept.has(name)) throw new UserError(`${name} was already saved by an earlier step.`);
   kept.set(name, kind);
+}
+
+/** Lists of texts have been filled in. */
+function checkQuants(quants: RecipeQuants, { kept }: Before): void {
+  const { make = [], round = [], texts, dictionary, control } = quants;
+  const { length } = texts as string[];
+  if (length < 2) throw new UserError(`texts: at least 2 are needed, got ${length}.`);
+  if (make.length + round.length === 0) throw new UserError("needs forms: make or round.");
+  if (control !== undefined && dictionary === undefined) throw new UserError("control requires dictionary.");
+  for (const name of [dictionary, control]) {
+    if (name !== undefined && kept.get(name) !== "dictionary") {
+      throw new UserError(`no earlier step saves a dictionary ${name}.`);
+    }
+  }
 }
 
 function checkContrast({ step, feature }: Contrast, { steps }: Before): void {

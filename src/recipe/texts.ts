@@ -1,9 +1,17 @@
 import { UserError } from "../contracts/index.js";
 import type { Recipe } from "../contracts/recipe.js";
-import { replaced } from "./placeholders.js";
+import { replaced, replacedPairs } from "./placeholders.js";
 
 /** Lists of texts by name. */
 export type Texts = Readonly<Record<string, readonly string[]>>;
+
+/** A request with lists for `{"texts": NAME}`, and examples of two splits for `{"train": NAME, "test": NAME}`. */
+function filled(value: unknown, listOf: (name: string) => readonly string[]): unknown {
+  const withExamples = replacedPairs(value, ["train", "test"], (splits) =>
+    Object.entries(splits).flatMap(([split, name]) => listOf(name).map((text) => ({ text, split }))),
+  );
+  return replaced(withExamples, "texts", listOf);
+}
 
 /**
  * The recipe with its text lists inserted where its requests refer to them as `{"texts": NAME}`. Lists that replace the
@@ -20,13 +28,13 @@ export function withTexts(recipe: Recipe, given: Texts): Recipe {
   const texts = { ...own, ...given };
   const listOf = (name: string) => {
     if (!(name in texts)) throw new UserError(`the recipe has no texts ${name}.`);
-    return texts[name];
+    return texts[name] as readonly string[];
   };
   const steps = recipe.steps.map((step) => {
     try {
       return {
         ...step,
-        ...(replaced({ request: step.request, live: step.live }, "texts", listOf) as object),
+        ...(filled({ request: step.request, live: step.live, quants: step.quants }, listOf) as object),
       };
     } catch (error) {
       throw new UserError(`Step ${step.id}: ${(error as Error).message}`);

@@ -3,6 +3,7 @@ import { TaplineError } from "../client/index.js";
 import { InvalidInput, jobIdPattern, version } from "../contracts/index.js";
 import { ProbeRequest, VectorRequest } from "../contracts/library.js";
 import { namePattern } from "../contracts/live-limits.js";
+import { sha256Pattern } from "../contracts/sha256.js";
 import { UserError } from "../contracts/user-error.js";
 import {
   AskRequest,
@@ -273,7 +274,7 @@ export function apiRoutes(bench: Workbench): Routes {
   );
   on("delete", "/labels/:sha256/:feature", (ctx) => {
     const { sha256, feature } = ctx.params as { sha256: string; feature: string };
-    if (!/^[0-9a-f]{64}$/.test(sha256) || !/^\d{1,8}$/.test(feature)) {
+    if (!new RegExp(sha256Pattern).test(sha256) || !/^\d{1,8}$/.test(feature)) {
       throw new HttpError(404, "There is no such label.");
     }
     return added(labels.remove(sha256, Number(feature)).then(() => ({ deleted: true })));

@@ -40,6 +40,7 @@ const arrows: Record<string, string[]> = {
     "markup",
     "models",
     "native",
+    "quants",
     "report",
     "study",
     "text",

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { circuitFigures, comparedGraphs, spearman } from "../../src/quants/circuits.js";
 import { speedFigures, textFigures } from "../../src/quants/figures.js";
 import { distinguish, openFile } from "../../src/quants/files.js";
 import { compared } from "../../src/quants/measure.js";
@@ -58,7 +59,7 @@ test("speeds are means over a model's own rounds", () => {
 test("features survive, fade or die, token by token", () => {
   // Two texts of three tokens, of which the first does not count.
   const made = (active: number[][]) => ({
-    ...{ tokens: [9, 1, 2, 9, 3, 4], starts: [0, 3, 6] },
+    ...{ tokens: [9, 1, 2, 9, 3, 4], starts: [0, 3, 6], values: active.flat().map(() => 1) },
     pointers: [0, ...active.keys()].map((at, place) =>
       place === 0 ? 0 : active.slice(0, at + 1).flat().length,
     ),
@@ -91,6 +92,65 @@ test("features survive, fade or die, token by token", () => {
     () => survivalOf(reference, { ...form, tokens: [9, 1, 2, 9, 3, 5] }, options),
     /different tokens/,
   );
+});
+
+test("correlations of activations over all tokens, 0 where inactive", () => {
+  // Five tokens of one text; features 0, 1 and 2, of which the last is dead in the form.
+  const made = (rows: number[][]) => ({
+    ...{ tokens: [1, 2, 3, 4, 5], starts: [0, 5] },
+    pointers: [0, 1, 2, 3, 4, 5].map((to) => 3 * to),
+    ...{ indices: rows.flatMap(() => [0, 1, 2]), values: rows.flat() },
+  });
+  const columns = (one: number[], two: number[], three: number[]) =>
+    made(one.map((value, at) => [value, two[at]!, three[at]!]));
+  const reference = columns([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], [1, 0, 2, 0, 3]);
+  const form = columns([2, 4, 6, 8, 10], [2, 1, 4, 3, 5], [0, 0, 0, 0, 0]);
+  const found = survivalOf(reference, form, { least: 3, first: 0, resamples: 50, seed: 0 });
+  // Twice as much correlates perfectly; the second sums to 8 of deviations with 10 on either side.
+  near(found.correlation.value, (1 + 0.8 + 0) / 3);
+  near(found.correlated.value, 1 / 3);
+  near(survivalOf(reference, reference, { least: 3, first: 0, resamples: 50, seed: 0 }).correlated.value, 1);
+});
+
+test("graphs overlap by their neurons and heads, ranked by influence", () => {
+  const node = (kind: "neuron" | "head" | "rest" | "embedding", index: number, influence: number) => ({
+    ...{ kind, layer: 1, position: 2, index, value: 1, influence },
+  });
+  const scores = (replacement: number, rounding: number) => ({ replacement, rounding, completeness: 1 });
+  const reference = {
+    nodes: [
+      node("neuron", 1, 0.1),
+      node("neuron", 2, 0.2),
+      node("head", 1, 0.3),
+      node("rest", 3, 0.9),
+      node("embedding", 4, 0.9),
+    ],
+    scores: scores(0.7, 0.1),
+  };
+  const form = {
+    nodes: [node("neuron", 1, 0.2), node("head", 1, 0.1), node("neuron", 5, 0.4)],
+    scores: scores(0.4, 0.3),
+  };
+  const found = comparedGraphs(reference, form);
+  assert.equal([found.nodes, found.overlap], [[3, 3], 0.5]);
+  // Ranks 2 3 4 1 and 3 1 2 4, deviations -.5 .5 1.5 -1.5 and .5 -1.5 -.5 1.5: -4 of 5.
+  near(found.rank!, -4 / 5);
+  near(found.error[0], 0.3);
+  near(found.error[1], 0.6);
+  assert.equal(found.rounding, [0.1, 0.3]);
+  near(comparedGraphs(reference, reference).overlap!, 1);
+  const none = comparedGraphs({ nodes: [], scores: scores(1, 0) }, { nodes: [], scores: scores(1, 0) });
+  assert.equal([none.overlap, none.rank], [null, null]);
+  const prompt = (overlap: number | null) => ({ prompt: "a", target: "b", ...found, overlap });
+  const figures = circuitFigures([prompt(0.2), prompt(0.6), prompt(null)], 0);
+  near(figures.overlap!.value, 0.4);
+  assert.ok(figures.overlap!.low >= 0.2 && figures.overlap!.high <= 0.6);
+});
+
+test("equal influences share their mean rank", () => {
+  // Ranks 1 2.5 2.5 4 and 1 3 2 4.
+  near(spearman([1, 2, 2, 4], [1, 3, 2, 4])!, 4.5 / Math.sqrt(4.5 * 5));
+  assert.is(spearman([1, 1], [1, 2]), null);
 });
 
 test("forms of one type have names by imatrix, mix, or file", () => {

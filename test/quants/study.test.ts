@@ -33,6 +33,7 @@ const form = (name: string, digit: string, change: Partial<QuantsForm> = {}): Qu
 const survival = (features: number, share: number): QuantsForm["survival"] => ({
   ...{ dictionary: "words", sha256: hash("d"), layer: 1, features, least: 3, dead: [], jaccard: null },
   ...{ surviving: about(share), died: about(share), recall: about(share), loss_recovered: null },
+  ...{ correlation: about(share), correlated: about(share) },
 });
 
 const quants = (...forms: QuantsForm[]): Quants => ({
@@ -48,7 +49,16 @@ const quants = (...forms: QuantsForm[]): Quants => ({
   reference: { ...file("F16", "a"), architecture: "llama", perplexity: about(9) },
   forms,
   settings: {
-    ...{ texts: 2, tokens: 10, texts_sha256: hash("f"), examples: 0, layers: [0, 1], seed: 0, resamples: 10 },
+    ...{
+      texts: 2,
+      tokens: 10,
+      texts_sha256: hash("f"),
+      examples: 0,
+      prompts: 0,
+      layers: [0, 1],
+      seed: 0,
+      resamples: 10,
+    },
     ...{ rounds: 1, prompt_tokens: 8, generated_tokens: 4 },
   },
 });

@@ -8,11 +8,35 @@ import {
   type LabTask,
   modelText,
   pickedBy,
+  type QuantsTask,
   tasksOf,
   withPicked,
 } from "../../src/recipe/outcome.js";
 import { variantsOf } from "../../src/recipe/steps.js";
 import { type Base, base, check, refusal, told } from "./a-recipe.js";
+
+const forms = { make: ["Q8_0"], texts: ["a", "b"], layers: [1] };
+
+test("lists of texts become a quants step's texts, and examples of two splits", () => {
+  const recipe = check((r) => {
+    Object.assign(r, { texts: { some: ["a", "b", "c", "d"], others: ["e", "f", "g", "h"] } });
+    const sae = { operation: "sae", layers: [3], examples: { train: "some", test: "others" } };
+    r.steps[0] = { id: "one", what: "train", keep: "words", request: sae };
+    r.steps[1] = {
+      ...{ id: "two", what: "forms" },
+      quants: { ...forms, dictionary: "words", texts: { texts: "others" } },
+    };
+    Object.assign(r.models[1]!, { layers: { two: [5] } });
+  });
+  const [train, measured] = tasksOf(recipe, recipe.models[1]!) as [LabTask, QuantsTask];
+  const examples = train.settings.examples as { text: string; split: string }[];
+  assert.equal(
+    examples.map(({ text, split }) => text + split),
+    ["atrain", "btrain", "ctrain", "dtrain", "etest", "ftest", "gtest", "htest"],
+  );
+  assert.equal(measured.quants.texts, ["e", "f", "g", "h"]);
+  assert.equal([measured.model, measured.revision, measured.quants.layers], ["owner/name", "abc", [5]]);
+});
 
 test("a recipe's names are unique, its ranges can fail, its figures exist", () => {
   assert.is(told(() => {}).slice(0, 9), "accepted:");
@@ -44,6 +68,34 @@ test("a recipe's names are unique, its ranges can fail, its figures exist", () =
       "b reads step gone, which is not in the recipe.",
     ],
     [
+      (r) => {
+        r.steps[1] = { id: "two", what: "forms", quants: { texts: ["a", "b"], layers: [1] } };
+      },
+      "Step two: needs forms: make or round.",
+    ],
+    [
+      (r) => {
+        r.steps[1] = { id: "two", what: "forms", quants: { ...forms, control: "c" } };
+      },
+      "Step two: control requires dictionary.",
+    ],
+    [
+      (r) => {
+        r.steps[1] = { id: "two", what: "forms", quants: { ...forms, dictionary: "words" } };
+      },
+      "Step two: no earlier step saves a dictionary words.",
+    ],
+    [
+      (r) => Object.assign(r.steps[1]!, { quants: forms }),
+      "Step two: must have exactly one of request, live, contrast and quants, got request and quants.",
+    ],
+    [
+      (r) => {
+        r.steps[1] = { id: "two", what: "forms", quants: { ...forms, texts: { texts: "gone" } } };
+      },
+      "Step two: the recipe has no texts gone.",
+    ],
+    [
       (r) => Object.assign(r.models[1]!, { layers: { three: [1] } }),
       "Model owner/name has layers for three, which is not a step.",
     ],
@@ -72,7 +124,7 @@ test("a recipe's names are unique, its ranges can fail, its figures exist", () =
     ],
     [
       (r) => Object.assign(r.steps[0]!, { request: undefined }),
-      "Step one: must have exactly one of request, live and contrast, got none.",
+      "Step one: must have exactly one of request, live, contrast and quants, got none.",
     ],
     [
       (r) => Object.assign(r.steps[0]!.request as object, { revision: "x" }),

@@ -122,7 +122,7 @@ test("mistakes in a live step are reported before it runs", () => {
   for (const [wrong, told] of [
     [
       (steps: Step[]) => Object.assign(steps[0]!, { request: { operation: "inspect" } }),
-      /Step direction: must have exactly one of request, live and contrast, got request and live/,
+      /Step direction: must have exactly one of request, live, contrast and quants, got request and live/,
     ],
     [(steps: Step[]) => Object.assign(steps[0]!, { live: {} }), /got none/],
     [(steps: Step[]) => Object.assign(steps[0]!.live, { probe: {} }), /got vector and probe/],

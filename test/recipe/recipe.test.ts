@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { readRecipe } from "../../src/cli/commands/reproduce.js";
 import { Lab } from "../../src/client/index.js";
 import type { Result } from "../../src/contracts/index.js";
 import type { Quantity, Reading } from "../../src/contracts/recipe.js";
@@ -391,11 +392,11 @@ test("lists of texts fill the requests that name them, and can be replaced", () 
   );
 });
 
-test("every recipe that ships with tapline is valid, and has a control", () => {
+test("every recipe that ships with tapline is valid, and has a control", async () => {
   const names = readdirSync(own);
   assert.ok(names.length >= 3);
   for (const name of names) {
-    const recipe = checkRecipe(JSON.parse(readFileSync(join(own, name, "recipe.json"), "utf8")));
+    const { recipe } = await readRecipe(name);
     assert.ok(
       recipe.expected.some(({ control }) => control),
       `${name} has no control`,

@@ -1,4 +1,5 @@
 /** Signing in at the development service as a browser does, without one. */
+
 import { X509Certificate } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { request as plainRequest } from "node:http";
@@ -9,6 +10,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { developmentCertificate } from "../../src/studies/dev/certificate.js";
 import { type RunningDevelopment, startDevelopment } from "../../src/studies/dev/start.js";
+import { unescaped } from "./support/markup.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-dev-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -64,7 +66,7 @@ async function throughProvider(service: RunningDevelopment, account: string) {
   const there = new Map<string, string>();
   const away = await ask(jar, `${service.origin}/sign-in/oidc`, { return: "/drafts" });
   const [, target = ""] = /content="0;url=([^"]+)"/.exec(away.text) ?? [];
-  let next = target.replaceAll("&amp;", "&");
+  let next = unescaped(target);
   for (let steps = 0; !next.startsWith(service.origin); steps += 1) {
     assert.ok(steps < 6, `The provider leads from page to page: ${next}`);
     const page = await ask(there, next);
@@ -79,7 +81,7 @@ test("sign-in sends state, nonce and PKCE; the callback works once per browser",
   try {
     const { jar, callback, started } = await throughProvider(service, "ada");
     const [, sent = ""] = /content="0;url=([^"]+)"/.exec(started.text) ?? [];
-    const asked = new URL(sent.replaceAll("&amp;", "&")).searchParams;
+    const asked = new URL(unescaped(sent)).searchParams;
     for (const name of ["state", "nonce", "code_challenge"])
       assert.ok((asked.get(name) ?? "").length > 30, name);
     assert.is(asked.get("code_challenge_method"), "S256");

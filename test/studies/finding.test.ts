@@ -15,6 +15,7 @@ import { withoutMarkup } from "../../src/studies/text/plain.js";
 import { quotation } from "../../src/studies/text/quote.js";
 import { inspectJob, patchJob } from "../report/jobs.js";
 import { startDatabases } from "./support/databases.js";
+import { unescaped } from "./support/markup.js";
 import { samplePackage } from "./support/packages.js";
 import { peopleOf, reproduction } from "./support/people.js";
 import { resultBlock } from "./support/results.js";
@@ -196,12 +197,12 @@ for (const database of databases.all) {
     const origin = service.running.origin;
     const quoting = (await see(`/studies/${id}?quote=comment-${first}`, ada)).text;
     assert.is(
-      area(quoting, first).replace(/&gt;/g, ">").replace(/&lt;/g, "<").replace(/&amp;/g, "&"),
+      unescaped(area(quoting, first)),
       `> [Ben &#42;&#91;x&#93;&#40;y&#41;&#42; wrote](${origin}/comments/${first})\n>\n> First.\n>\n> > Zeroth <b>.\n\n`,
     );
     assert.is(area(quoting, "new"), "");
     const page = (await see(`/studies/${id}/v/1?quote=entry-${entry.id.toUpperCase()}`, ada)).text;
-    const quoted = area(page, "new").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
+    const quoted = unescaped(area(page, "new"));
     assert.match(
       quoted,
       `> [A &#42;title&#42; &#91;x&#93;, version 1](${origin}/studies/${id}/v/1#entry-${entry.id})\n>\n> One.`,

@@ -15,6 +15,7 @@ import type { Store } from "../../src/studies/store/store.js";
 import { temporaryFolder } from "../support/temporary.js";
 import { testClock } from "./support/clock.js";
 import { startDatabases, type TestDatabase } from "./support/databases.js";
+import { textOf } from "./support/markup.js";
 import { formOf, hashOf, quantsBlock, quantsResult } from "./support/measurements.js";
 import { peopleOf } from "./support/people.js";
 import { startService } from "./support/service.js";
@@ -50,14 +51,7 @@ function rowsOf(main: string): string[][] {
     );
 }
 
-const plain = (markup: string) =>
-  markup
-    .replace(/<br>/g, "|")
-    .replace(/<[^>]*>/g, "")
-    .replace(/&gt;/g, ">")
-    .replace(/&lt;/g, "<")
-    .replace(/&amp;/g, "&")
-    .trim();
+const plain = (markup: string) => textOf(markup.replace(/<br>/g, "|")).trim();
 
 for (const database of databases.all) {
   const named = (what: string) => `${database.name}: ${what}`;

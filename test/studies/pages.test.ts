@@ -13,6 +13,7 @@ import { remove, withdraw } from "../../src/studies/store/moderation.js";
 import { report } from "../../src/studies/store/reports.js";
 import { startSession } from "../../src/studies/store/sessions.js";
 import { testClock } from "./support/clock.js";
+import { unescaped } from "./support/markup.js";
 import { peopleOf } from "./support/people.js";
 import { startService, type TestService } from "./support/service.js";
 
@@ -199,7 +200,7 @@ test("a review's exact JSON splits no character and counts hidden kinds beyond f
     const { text } = await see(`/drafts/${id}`, jan);
     assert.not.match(text, "unpaired surrogate");
     const [, exact = ""] = /aria-label="Exact JSON">(.*?)<\/pre>/s.exec(text) ?? [];
-    assert.is(exact.replaceAll("&quot;", '"'), body, "all of it, in order");
+    assert.is(unescaped(exact), body, "all of it, in order");
   }
   const tags = (count: number) =>
     String.fromCodePoint(...Array.from({ length: count }, (_, at) => 0xe0020 + at));

@@ -14,6 +14,7 @@ import { remove, setCommentHidden, suspend, withdraw } from "../../src/studies/s
 import { report } from "../../src/studies/store/reports.js";
 import { testClock } from "./support/clock.js";
 import { startDatabases } from "./support/databases.js";
+import { textOf } from "./support/markup.js";
 import { type Person, peopleOf, reproduction } from "./support/people.js";
 import { type Answer, startService } from "./support/service.js";
 
@@ -21,14 +22,8 @@ const databases = await startDatabases();
 
 /** The notifications on a page, each with whether it is new. */
 function told({ text }: Answer): string[] {
-  const decoded = (markup: string) =>
-    markup
-      .replace(/<[^>]*>/g, "")
-      .replace(/&lt;/g, "<")
-      .replace(/&gt;/g, ">")
-      .replace(/&amp;/g, "&");
   return [...text.matchAll(/<li class="(unread|read)"><h2 [^>]*>(.*?)<\/h2>/gs)].map(
-    ([, state, heading = ""]) => `${state}: ${decoded(heading).replace(/^new /, "")}`,
+    ([, state, heading = ""]) => `${state}: ${textOf(heading).replace(/^new /, "")}`,
   );
 }
 

@@ -15,6 +15,7 @@ import { startSession } from "../../src/studies/store/sessions.js";
 import { bumpGeneration, type Store } from "../../src/studies/store/store.js";
 import { sha256Hex } from "../../src/studies/store/tokens.js";
 import { testClock } from "./support/clock.js";
+import { textOf as plainText } from "./support/markup.js";
 import { samplePackage } from "./support/packages.js";
 import { type Got, serviceOf, visitor } from "./support/visits.js";
 
@@ -164,13 +165,7 @@ test("a draft's exact text appears complete and once, with surrogate pairs intac
   );
   const page = await ask(`/drafts/${(saved as { id: string }).id}`, { cookies });
   const [, markup = ""] = /aria-label="Exact JSON">(.*?)<\/pre>/s.exec(page.text) ?? [];
-  const decoded = markup
-    .replace(/<[^>]*>/g, "")
-    .replace(/&lt;/g, "<")
-    .replace(/&gt;/g, ">")
-    .replace(/&quot;/g, '"')
-    .replace(/&#39;/g, "'")
-    .replace(/&amp;/g, "&");
+  const decoded = plainText(markup);
   assert.is(decoded.length, text.length);
   assert.ok(decoded === text);
   assert.not.match(page.text, "are not shown, to limit the page size");

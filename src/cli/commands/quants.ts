@@ -8,11 +8,16 @@ import { anyLayers, choice, filled, integerBetween } from "../options.js";
 
 interface QuantsOptions {
   make?: Quantisation[];
+  round?: number[];
+  roundGroup?: number;
   keepForms?: boolean;
   texts?: string;
   maxInputTokens: number;
   layers?: number[];
   dictionary?: string;
+  control?: string;
+  prompts?: string;
+  circuits?: number;
   examples?: string;
   probe?: string;
   vector?: string;
@@ -27,12 +32,22 @@ interface QuantsOptions {
 }
 
 const texts = { least: 2, most: 512 };
+const prompts = { most: 64 };
+/** Of a held-out text, as a prompt: long enough for a context, short enough for many graphs. */
+const promptWords = 8;
 
 function formList(text: string): Quantisation[] {
   const forms = text.split(",") as Quantisation[];
   if (forms.every((form) => quantisations.includes(form)) && new Set(forms).size === forms.length)
     return forms;
   throw new InvalidArgumentError(`It must be some of ${quantisations.join(",")}.`);
+}
+
+function bitsList(text: string): number[] {
+  const bits = text.split(",").map(Number);
+  const possible = bits.every((each) => Number.isInteger(each) && each >= 2 && each <= 8);
+  if (possible && new Set(bits).size === bits.length) return bits;
+  throw new InvalidArgumentError("It must be whole numbers from 2 to 8, each once.");
 }
 
 /** `tapline quants`: what each form of a model changes, in its answers and inside. */
@@ -43,11 +58,20 @@ export function registerQuants(program: Command): void {
     .argument("<model>", "the reference: a model with 16 or more bits per weight")
     .argument("[forms...]", "its quantized forms: files or hub models")
     .option("--make <list>", `make forms of the reference: ${quantisations.join(",")}`, formList)
+    .option("--round <bits>", "make forms rounded to nearest, by bits per weight: 8,6,4", bitsList)
+    .option(
+      "--round-group <number>",
+      "weights with a common scale (default: a row)",
+      integerBetween(8, 65536),
+    )
     .option("--keep-forms", "keep the forms that were made")
     .option("--texts <file>", "held-out texts instead of the bundled ones")
     .option("--max-input-tokens <number>", "longest text in tokens", integerBetween(2, 1024), 256)
     .option("--layers <list>", "layers for the drift, such as 0,3,7 or 0-7 (default: all)", anyLayers)
     .option("--dictionary <name>", "saved dictionary: which features survive", filled)
+    .option("--control <name>", "second dictionary to compare with, such as a random one", filled)
+    .option("--circuits <number>", "attribution graphs to compare", integerBetween(1, prompts.most))
+    .option("--prompts <file>", "prompts of these graphs instead of the held-out texts' beginnings")
     .option("--examples <file>", "labelled texts for --probe or --vector, as for tapline drift")
     .option("--probe <name>", "saved probe: its AUROC in each form", filled)
     .option("--vector <name>", "saved vector: its separation in each form", filled)
@@ -64,15 +88,16 @@ export function registerQuants(program: Command): void {
       `
 Per form: size, bits per weight, KL divergence and agreement with the reference
 on held-out texts, perplexity, drift of the block outputs by layer, surviving
-features of a saved dictionary, transfer of a probe or a vector, speed and
-memory. Writes quants.html, quants.md (a table for a model card), quants.json
+features of a saved dictionary, transfer of a probe or a vector, overlap of
+attribution graphs, speed and memory. Writes quants.html, quants.md (a table for a model card), quants.json
 and study.json.
 A stopped run continues with the same command.
 
 Examples:
   tapline quants ./model-F16.gguf --make Q8_0,Q4_K_M
   tapline quants ./model-F16.gguf ./model-Q4_K_M.gguf ./imatrix-Q4_K_M.gguf
-  tapline quants ./model-F16.gguf --make Q4_K_M --dictionary res-12 --out quants`,
+  tapline quants ./model-F16.gguf --make Q4_K_M --dictionary res-12 --out quants
+  tapline quants ./model-F16.gguf --make Q4_K_M --round 8,6,4 --circuits 8`,
     )
     .action(quants);
 }
@@ -80,8 +105,18 @@ Examples:
 async function quants(model: string, forms: string[], options: QuantsOptions): Promise<void> {
   const { out = `tapline-quants-${nameOf(model)}`, examples, probe, vector } = options;
   const make = options.make ?? [];
-  if (forms.length + make.length === 0) {
-    throw new UsageError("Name at least one form of the model, or make one with --make.");
+  const round = (options.round ?? []).map((bits) => ({ bits, group: options.roundGroup ?? null }));
+  if (forms.length + make.length + round.length === 0) {
+    throw new UsageError("Name at least one form of the model, or make one with --make or --round.");
+  }
+  if (options.roundGroup !== undefined && round.length === 0) {
+    throw new UsageError("--round-group requires --round.");
+  }
+  if (options.control !== undefined && options.dictionary === undefined) {
+    throw new UsageError("--control requires --dictionary.");
+  }
+  if (options.control !== undefined && options.control === options.dictionary) {
+    throw new UsageError("--control must differ from --dictionary.");
   }
   if ((probe ?? vector) !== undefined && examples === undefined) {
     throw new UsageError(`--${probe === undefined ? "vector" : "probe"} requires --examples with labels.`);
@@ -119,6 +154,7 @@ async function quants(model: string, forms: string[], options: QuantsOptions): P
   if (held.length < texts.least || held.length > texts.most) {
     throw new UsageError(`--texts: ${texts.least} to ${texts.most} are possible, got ${held.length}.`);
   }
+  const asked = await promptsOf(options, held, readPrompts);
   const work = join(out, "work");
   await makeFolder(work);
   const locked = await lock(
@@ -138,9 +174,16 @@ async function quants(model: string, forms: string[], options: QuantsOptions): P
   try {
     run = await runQuants(
       {
-        ...{ reference: localPath(model), forms: forms.map(localPath), make },
+        ...{ reference: localPath(model), forms: forms.map(localPath), make, round },
         ...{ keepForms: options.keepForms === true, texts: held, mostTokens: options.maxInputTokens },
-        ...{ layers: options.layers, dictionary: options.dictionary, probe, vector },
+        ...{
+          layers: options.layers,
+          dictionary: options.dictionary,
+          control: options.control,
+          probe,
+          vector,
+        },
+        prompts: asked,
         examples: examples === undefined ? [] : await readExamples(examples),
         ...{ seed: options.seed, rounds: options.rounds, promptTokens: options.promptTokens },
         generatedTokens: options.generatedTokens,
@@ -167,6 +210,27 @@ async function quants(model: string, forms: string[], options: QuantsOptions): P
   });
   if (options.json) return printJson(quants);
   await print([quantsPicture(quants), "", ...paths.map((path) => shortPath(path))].join("\n"));
+}
+
+/** Prompts of graphs: given ones, or the beginnings of the first held-out texts. @throws UsageError */
+async function promptsOf(
+  { prompts: file, circuits }: QuantsOptions,
+  held: readonly string[],
+  read: (path: string) => Promise<string[]>,
+): Promise<string[]> {
+  if (file === undefined && circuits === undefined) return [];
+  const known =
+    file === undefined
+      ? held.map((text) => text.split(/\s+/).slice(0, promptWords).join(" "))
+      : await read(file);
+  const wanted = circuits ?? known.length;
+  if (wanted > known.length) {
+    throw new UsageError(`--circuits ${wanted}: there are only ${known.length} prompts.`);
+  }
+  if (wanted === 0 || wanted > prompts.most) {
+    throw new UsageError(`--prompts: 1 to ${prompts.most} are possible, got ${wanted}.`);
+  }
+  return known.slice(0, wanted);
 }
 
 /** A model's name for a folder. */

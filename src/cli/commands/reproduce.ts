@@ -126,7 +126,7 @@ async function list(json: boolean): Promise<void> {
 }
 
 /** A bundled recipe by its name, or a file, or a folder with a recipe.json. @throws UsageError */
-async function readRecipe(name: string, texts: Texts = {}): Promise<{ name: string; recipe: Recipe }> {
+export async function readRecipe(name: string, texts: Texts = {}): Promise<{ name: string; recipe: Recipe }> {
   const own = /^[a-z0-9][a-z0-9-]*$/.test(name) ? join(ownRecipes, name, "recipe.json") : undefined;
   const place = own !== undefined && (await isThere(own)) ? own : await ofFile(name);
   const [{ checkRecipe }, { readConfig }] = await Promise.all([
@@ -134,7 +134,8 @@ async function readRecipe(name: string, texts: Texts = {}): Promise<{ name: stri
     import("../input-files.js"),
   ]);
   try {
-    return { name: basename(dirname(resolve(place))), recipe: checkRecipe(await readConfig(place), texts) };
+    const recipe = await withListFiles(await readConfig(place), dirname(place));
+    return { name: basename(dirname(resolve(place))), recipe: checkRecipe(recipe, texts) };
   } catch (error) {
     const { InvalidInput } = await import("../../contracts/validate.js");
     if (error instanceof InvalidInput || (error instanceof UserError && !(error instanceof UsageError))) {
@@ -142,6 +143,21 @@ async function readRecipe(name: string, texts: Texts = {}): Promise<{ name: stri
     }
     throw error;
   }
+}
+
+/** Lists of texts that are the path of a file, relative to the recipe, as lists. @throws UsageError */
+async function withListFiles(
+  recipe: Record<string, unknown>,
+  folder: string,
+): Promise<Record<string, unknown>> {
+  const { texts } = recipe;
+  if (typeof texts !== "object" || texts === null) return recipe;
+  const { readPrompts } = await import("../input-files.js");
+  const lists = Object.entries(texts).map(async ([name, list]) => [
+    name,
+    typeof list === "string" ? await readPrompts(join(folder, list)) : list,
+  ]);
+  return { ...recipe, texts: Object.fromEntries(await Promise.all(lists)) };
 }
 
 async function ofFile(name: string): Promise<string> {

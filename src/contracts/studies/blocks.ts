@@ -2,6 +2,7 @@ import Type, { type Static, type TSchema } from "typebox";
 import { contracts, type Operation, operations } from "../../operations/contracts.js";
 import { Submission } from "../job.js";
 import { optional } from "../optional.js";
+import { sha256Pattern } from "../sha256.js";
 import { studyLimits as limits } from "./limits.js";
 import { Uuid } from "./package.js";
 
@@ -60,7 +61,7 @@ export const ReproductionBlock = Type.Object(
     study: Uuid,
     version: Type.Integer({ minimum: 1, maximum: 999_999_999 }),
     package_sha256: Type.String({
-      pattern: "^[0-9a-f]{64}$",
+      pattern: sha256Pattern,
       description: "SHA-256 of the reproduced package's bytes.",
     }),
     outcome: Type.Enum([...outcomes]),

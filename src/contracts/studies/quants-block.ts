@@ -1,11 +1,12 @@
 import Type, { type Static } from "typebox";
 import { optional } from "../optional.js";
+import { sha256Pattern } from "../sha256.js";
 import { studyLimits } from "./limits.js";
 
 /** Most forms of a model in one study. */
 export const mostQuantsForms = 100;
 
-const hash = Type.String({ pattern: "^[0-9a-f]{64}$" });
+const hash = Type.String({ pattern: sha256Pattern });
 const name = Type.String({ minLength: 1, maxLength: studyLimits.model_name });
 const count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 const bits = Type.Number({ minimum: 0, maximum: 1000 });

@@ -1,5 +1,6 @@
 import Type, { type Static } from "typebox";
 import { optional, orNull } from "../optional.js";
+import { sha256Pattern } from "../sha256.js";
 import { studyLimits as limits } from "./limits.js";
 import { StudyModel, StudyPackage, Uuid } from "./package.js";
 
@@ -9,7 +10,7 @@ const time = (description: string) =>
     pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z$",
     description: `${description}, ISO 8601 in UTC.`,
   });
-const sha256 = (description: string) => Type.String({ pattern: "^[0-9a-f]{64}$", description });
+const sha256 = (description: string) => Type.String({ pattern: sha256Pattern, description });
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 const nextOffset = orNull(count("Offset of the next page."), {
   description: "Null at the end.",

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { sha256Pattern } from "../../contracts/sha256.js";
 import { UserError } from "../../contracts/user-error.js";
 import { connectionFault, HubFault, RangeIgnored, type Subject } from "./fault.js";
 import { hubFetch } from "./hub-fetch.js";
@@ -149,7 +150,7 @@ interface Entry {
 function hubFile(settings: HubSettings, subject: Subject, { path, size, oid, lfs }: Entry): HubFile {
   const hash = lfs?.oid ?? oid ?? "";
   const bytes = lfs?.size ?? size;
-  const wellFormed = lfs === undefined ? /^[0-9a-f]{40}$/ : /^[0-9a-f]{64}$/;
+  const wellFormed = lfs === undefined ? /^[0-9a-f]{40}$/ : new RegExp(sha256Pattern);
   if (!isSafePath(path) || !wellFormed.test(hash) || !Number.isSafeInteger(bytes) || bytes < 0) {
     throw odd(settings, subject);
   }

@@ -1,4 +1,5 @@
 import type { TSchema } from "typebox";
+import { sha256Pattern } from "../../contracts/sha256.js";
 import {
   Author,
   Comment,
@@ -62,7 +63,7 @@ const checksum = {
   "X-Content-SHA256": {
     description:
       "SHA-256 of the exact body bytes, in lowercase hex. It detects changed bytes; it does not verify claims.",
-    schema: { type: "string", pattern: "^[0-9a-f]{64}$" },
+    schema: { type: "string", pattern: sha256Pattern },
   },
 };
 const retryAfter = {

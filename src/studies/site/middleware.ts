@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Context, Middleware } from "koa";
+import { sha256Pattern } from "../../contracts/sha256.js";
 import { createRouter } from "../../http/app.js";
 import { isDisconnect } from "../../http/errors.js";
 import { isSecure } from "../http/transport.js";
@@ -144,7 +145,7 @@ const shapes: Record<string, { test(part: string): boolean }> = {
   version: /^\d+$/,
   ending: /^[a-z]+$/,
   handle: /^[\w-]+$/,
-  hash: /^[0-9a-f]{64}$/,
+  hash: new RegExp(sha256Pattern),
   part: /^[1-9]\d{0,3}$/,
   provider: /^[a-z]+$/,
   secret: /^[\w-]+$/,

@@ -8,6 +8,7 @@ import {
 } from "../../contracts/studies/index.js";
 import { displayable, firstCharacters } from "../text/display.js";
 import { audit } from "./audit.js";
+import { batches } from "./batches.js";
 import { addToCounter } from "./counters.js";
 import { forgetMeasurements, storeMeasurements } from "./measurements.js";
 import { forgetDraft, notify } from "./notifications.js";
@@ -170,17 +171,15 @@ export async function nextPublication(store: Store, trx: Transaction<Database>):
 
 /** Fills filter columns that rows of an older schema lack, from their packages. */
 export async function completeFilters(db: Kysely<Database>): Promise<void> {
-  for (;;) {
-    const found = await listedPackages(db)
-      .select("studies.id")
-      .where("studies.model_name", "=", "")
-      .limit(50)
-      .execute();
+  // A completed row is not found again.
+  const all = batches<{ id: string; package: Buffer }>((_, limit) =>
+    listedPackages(db).select("studies.id").where("studies.model_name", "=", "").limit(limit).execute(),
+  );
+  for await (const found of all) {
     for (const { id, package: bytes } of found) {
       const { model_name, methods } = summaryOf(JSON.parse(bytes.toString("utf8")));
       await db.updateTable("studies").set({ model_name, methods }).where("id", "=", id).execute();
     }
-    if (found.length < 50) return;
   }
 }
 

@@ -2,6 +2,7 @@ import type { Kysely } from "kysely";
 import type { StudyPackage } from "../../contracts/studies/index.js";
 import { reproductionsIn } from "../text/blocks.js";
 import { displayable } from "../text/display.js";
+import { batches } from "./batches.js";
 import type { Database } from "./schema.js";
 import type { Store } from "./store.js";
 import { rowsOf, type StudyRows } from "./studies.js";
@@ -44,20 +45,21 @@ export async function storeReproductions(
 
 /** Fills the empty table from all published versions: after the migration, and after a restore. */
 export async function findReproductions(db: Kysely<Database>): Promise<void> {
-  for (let last = 0; ; ) {
-    const found = await db
-      .selectFrom("versions")
-      .select(["study_id", "version", "published_at", "package"])
-      .where("published_at", ">", last)
-      .orderBy("published_at")
-      .limit(50)
-      .execute();
+  const all = batches<{ study_id: string; version: number; published_at: number; package: Buffer }>(
+    (last, limit) =>
+      db
+        .selectFrom("versions")
+        .select(["study_id", "version", "published_at", "package"])
+        .where("published_at", ">", last?.published_at ?? 0)
+        .orderBy("published_at")
+        .limit(limit)
+        .execute(),
+  );
+  for await (const found of all) {
     for (const { study_id, version, package: bytes } of found) {
       if (!bytes.includes("tapline-reproduction")) continue;
       await storeReproductions(db, { id: study_id, version }, JSON.parse(bytes.toString("utf8")));
     }
-    last = found.at(-1)?.published_at ?? last;
-    if (found.length < 50) return;
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Kysely } from "kysely";
 import type { StudyPackage } from "../../contracts/studies/index.js";
 import { distinctWords } from "../text/words.js";
+import { batches } from "./batches.js";
 import type { IndexedStudy, SearchEntry } from "./dialect.js";
 import type { Database } from "./schema.js";
 
@@ -28,21 +29,15 @@ export function listedPackages(db: Kysely<Database>) {
     .where("studies.listed", "=", 1);
 }
 
-/** Packages (up to 1 MB each) read at a time. */
-const batch = 50;
-
 /** All of them, in order of publication, in batches. */
-export async function* listedBatches(db: Kysely<Database>) {
-  for (let last = 0, more = true; more; ) {
-    const found = await listedPackages(db)
-      .where("studies.published_at", ">", last)
+export function listedBatches(db: Kysely<Database>) {
+  return batches<Awaited<ReturnType<ReturnType<typeof listedPackages>["execute"]>>[0]>((last, limit) =>
+    listedPackages(db)
+      .where("studies.published_at", ">", last?.published_at ?? 0)
       .orderBy("studies.published_at")
-      .limit(batch)
-      .execute();
-    if (found.length > 0) yield found;
-    last = found.at(-1)?.published_at ?? last;
-    more = found.length === batch;
-  }
+      .limit(limit)
+      .execute(),
+  );
 }
 
 /** A study's entry in the full-text index. It never changes, because the publication time identifies a version. */

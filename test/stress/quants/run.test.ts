@@ -1,7 +1,15 @@
 /** `tapline quants` on tiny models: its figures, its files, and that a killed run continues. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -54,7 +62,7 @@ async function saveArtefacts(): Promise<void> {
   writeFileSync(join(place, "sae_weights.safetensors"), encodeSafetensors(tensors));
   const metadata = { hook_name: "blocks.1.hook_resid_post" };
   writeFileSync(join(place, "cfg.json"), JSON.stringify({ architecture: "standard", metadata }));
-  await new Dictionaries(env.TAPLINE_HOME).add("signs", place);
+  for (const name of ["signs", "signs-again"]) await new Dictionaries(env.TAPLINE_HOME).add(name, place);
   const direction = new TestRandom(4).normals(hidden);
   const identity = { id: "r", fingerprint: await modelFingerprint(reference), nEmbd: hidden, nLayer: 2 };
   const ones = new Float32Array(hidden).fill(1);
@@ -174,6 +182,63 @@ test("a changed form's figures are those of passes token by token", async () => 
   assert.equal([form.probe!.layer, form.vector!.layer], [1, 1]);
   assert.ok(form.probe!.reference.value >= 0 && form.vector!.form.value <= 1);
   assert.ok(form.speed.prompt.value > 0 && form.memory > form.bytes / 2);
+});
+
+test("graphs and rounded forms: equal circuits in a copy, others in a rounded one", async () => {
+  writeFileSync(at("prompts.txt"), texts.slice(0, 2).join("\n"));
+  const asked = ["--prompts", at("prompts.txt"), "--dictionary", "signs", "--control", "signs-again"];
+  const all = [...words("circuits", copy), "--round", "2,8", ...asked];
+  const { code, stderr } = await tapline(all, { env });
+  assert.is(code, 0, stderr);
+  const { forms, reference: file, settings } = read("circuits");
+  const [same, two, eight] = forms as [Quants["forms"][0], Quants["forms"][0], Quants["forms"][0]];
+  assert.equal([settings.prompts, same.name, two.name, eight.name], [2, "F32", "RTN2", "RTN8"]);
+  assert.equal(
+    same.circuits!.prompts.map(({ prompt, overlap, rank }) => [prompt, overlap, rank]),
+    texts.slice(0, 2).map((prompt) => [prompt, 1, 1]),
+  );
+  assert.ok(same.circuits!.nodes[0] > 0, "there are nodes to overlap");
+  assert.ok(two.circuits!.overlap!.value < eight.circuits!.overlap!.value);
+  assert.ok(two.circuits!.overlap!.low <= two.circuits!.overlap!.value);
+  assert.ok(two.divergence.value > eight.divergence.value && eight.divergence.value > 0);
+  assert.ok(two.bytes < eight.bytes && eight.bytes < file.bytes / 2);
+  // The target is the most probable token that a text names; some of this vocabulary are single bytes.
+  const [{ tokens, rows }] = (await readModel(reference)) as [Reading];
+  const model = await Model.open(reference);
+  const last = rows[tokens.length - 1]!;
+  const named: string[] = [];
+  for (const token of [...last.keys()].sort((a, b) => last[b]! - last[a]!)) {
+    const [piece] = await model.pieces(Int32Array.of(token));
+    const back = await model.tokenize(piece!, { special: false });
+    if (back.length === 1 && back[0] === token) named.push(piece!);
+  }
+  await model.close();
+  assert.is(same.circuits!.prompts[0]!.target, named[0]);
+  // The control has the same features, so that it survives equally.
+  const { surviving, correlated, control } = two.survival!;
+  assert.equal([control!.surviving, control!.correlated], [surviving, correlated]);
+  assert.is(control!.dictionary, "signs-again");
+  const page = readFileSync(join(at("circuits"), "quants.html"), "utf8");
+  for (const id of ["circuits-by-bytes", "circuits-by-prompt", "correlated-by-bytes"])
+    assert.match(page, new RegExp(`<figure id="${id}">[^]*?<svg`), id);
+  assert.match(readFileSync(join(at("circuits"), "quants.md"), "utf8"), /\| Circuit overlap \|/);
+  const study = JSON.parse(readFileSync(join(at("circuits"), "study.json"), "utf8")) as StudyPackage;
+  assert.match(JSON.stringify(study), /circuits/);
+  // Finished graphs are not made again.
+  const work = join(at("circuits"), "work");
+  const graphs = () =>
+    readdirSync(work, { recursive: true, encoding: "utf8" })
+      .filter((name) => /(graph-\d+\.json|targets\.jsonl)$/.test(name))
+      .map((name) => [name, statSync(join(work, name)).mtimeMs]);
+  const before = graphs();
+  assert.is(before.length, 4 * 2 + 1);
+  const again = await tapline(all, { env });
+  assert.is(again.code, 0, again.stderr);
+  assert.equal(graphs(), before);
+  assert.equal(
+    read("circuits").forms.map(({ circuits }) => circuits),
+    forms.map(({ circuits }) => circuits),
+  );
 });
 
 test("writes a page with pictures, a table, and a study package", async () => {
@@ -297,7 +362,7 @@ test("refuses a folder of other settings, different vocabularies, and no forms",
   assert.match(other.stderr, /has parts of a run with a different model or settings; use another --out/);
   const none = await tapline(words("none"), { env });
   assert.is(none.code, 2);
-  assert.match(none.stderr, /Name at least one form of the model, or make one with --make\./);
+  assert.match(none.stderr, /Name at least one form of the model, or make one with --make or --round\./);
   const demo = await tapline(words("demo", "demo"), { env });
   assert.is(demo.code, 1);
   assert.match(demo.stderr, /The models tokenize text 1 differently \(different vocabularies\)\./);
