@@ -21,6 +21,8 @@ export function shortName({
       return `${layer}.n${index}`;
     case "head":
       return `${layer}.h${index}`;
+    case "feature":
+      return `${layer}.f${index}`;
     case "target":
       return `target ${index}`;
     default:
@@ -43,6 +45,8 @@ export function nodeName(
       return `other neurons of block ${layer} ${at}`;
     case "rounding":
       return `rounding in block ${layer} ${at}`;
+    case "error":
+      return `the error of block ${layer} ${at}`;
     default:
       return `${kind} ${index} of block ${layer} ${at}`;
   }

@@ -91,7 +91,8 @@ export async function trainingRows(
       const [start, end] = [shard.starts[text] as number, shard.starts[text + 1] as number];
       if (!every) uses[text] = use;
       else if (lastOnly) uses[end - 1] = use;
-      else if (firstPosition > 0) uses.fill(use, Math.min(start + Math.max(firstPosition, extraction.skipped), end), end);
+      else if (firstPosition > 0)
+        uses.fill(use, Math.min(start + Math.max(firstPosition, extraction.skipped), end), end);
       else uses.fill(use, Math.min(start + extraction.skipped, end - 1), end);
     }
     return {

@@ -129,7 +129,16 @@ export const GraphTargetParts = Type.Object(
 );
 export type GraphTargetParts = Static<typeof GraphTargetParts>;
 
-export const graphNodeKinds = ["embedding", "neuron", "head", "rest", "rounding", "target"] as const;
+export const graphNodeKinds = [
+  "embedding",
+  "neuron",
+  "head",
+  "feature",
+  "rest",
+  "error",
+  "rounding",
+  "target",
+] as const;
 
 export const GraphNode = Type.Object(
   {
@@ -178,12 +187,40 @@ export const MeasuredNode = Type.Object(
 );
 export type MeasuredNode = Static<typeof MeasuredNode>;
 
+/** A block's transcoder in a graph. */
+export const GraphTranscoder = Type.Object(
+  {
+    layer: Type.Integer(),
+    dictionary: Type.String({
+      description: "Name of the saved dictionary, for `feature` of an intervention.",
+    }),
+    sha256: Type.String({ description: "Hash of its weights." }),
+    point: Type.String({ description: "Point that it reads." }),
+    writes: Type.String({ description: "Point at which its features are directions." }),
+    features: Type.Integer(),
+    active: Type.Integer({ description: "Active features at all tokens that count." }),
+  },
+  { title: "GraphTranscoder" },
+);
+export type GraphTranscoder = Static<typeof GraphTranscoder>;
+
 export const GraphResult = Type.Object(
   {
     tokens: Type.Array(Type.String(), { description: "Of the prompt, up to `position`." }),
     token_ids: Type.Array(Type.Integer()),
     position: Type.Integer(),
     blocks: Type.Integer({ description: "Number of the model's blocks." }),
+    model_fingerprint: optional.String({
+      description: "Fingerprint of the model's file, as in the capabilities of a serving model.",
+    }),
+    transcoders: optional.Object(
+      {
+        name: Type.String(),
+        zero_positions: Type.Integer({ description: "First tokens without features and errors." }),
+        blocks: Type.Array(GraphTranscoder, { description: "The blocks that have a transcoder, upwards." }),
+      },
+      { description: "Absent without transcoders." },
+    ),
     targets: Type.Array(GraphTargetParts, { description: "The most probable first." }),
     nodes: Type.Array(GraphNode, { description: "After pruning, upwards; then the targets." }),
     edges: Type.Array(GraphEdge, {

@@ -32,7 +32,10 @@ export async function encyclopediaTexts(): Promise<string[]> {
   >;
   const orderOf = (title: string) => createHash("sha256").update(title).digest("hex");
   return Object.keys(articles)
-    .map((title) => ({ order: orderOf(title), text: articles[title]?.extract.replace(/\s+/g, " ").trim() ?? "" }))
+    .map((title) => ({
+      order: orderOf(title),
+      text: articles[title]?.extract.replace(/\s+/g, " ").trim() ?? "",
+    }))
     .filter(({ text }) => text.length >= shortestText)
     .sort((a, b) => (a.order < b.order ? -1 : 1))
     .map(({ text }) => text);

@@ -15,7 +15,12 @@ async function main(): Promise<void> {
   const share = (value: number | null) => (value === null ? "-" : value.toFixed(3));
   console.log("block  explained  (features)  active  loss recovered");
   for (const { layer, explained_variance, features: found } of fidelity) {
-    const cells = [share(explained_variance), share(found.explained_variance), found.l0.toFixed(1), share(found.loss_recovered)];
+    const cells = [
+      share(explained_variance),
+      share(found.explained_variance),
+      found.l0.toFixed(1),
+      share(found.loss_recovered),
+    ];
     console.log(`${String(layer).padStart(5)}  ${cells.map((cell) => cell.padStart(9)).join("  ")}`);
   }
   console.log(folder);

@@ -66,20 +66,29 @@ export async function smolLm2Transcoders({
   await mkdir(folder, { recursive: true });
   const data = await writeTexts(folder, texts);
   for (const layers of groupsOfBlocks()) {
-    if (await every(layers, (layer) => isThere(fidelityPath(folder, layer)))) continue;
-    const rows = join(folder, "rows");
-    if (!(await every(layers, (layer) => isThere(blockFolder(folder, layer))))) {
-      const list = layers.join(",");
-      log(`extracting blocks ${list}`);
-      const points = ["--point", "ffn_in", "--target", "ffn_out", "--dtype", "f16"];
-      const lengths = ["--max-input-tokens", "256", "--too-long", "cut"];
-      const form = [...points, ...lengths, "--out", `${rows}-${layers[0]}`];
-      await tapline("extract", "--model", model, "--data", data.train, "--layers", list, ...form);
-    }
-    for (const layer of layers) await trainBlock(layer, `${rows}-${layers[0]}`);
-    await rm(`${rows}-${layers[0]}`, { recursive: true, force: true });
-    for (const layer of layers) await measureBlock(layer);
+    if (await every(layers, (layer) => isThere(blockFolder(folder, layer)))) continue;
+    const rows = join(folder, `rows-${layers[0]}`);
+    const list = layers.join(",");
+    log(`extracting blocks ${list}`);
+    const points = ["--point", "ffn_in", "--target", "ffn_out", "--dtype", "f16"];
+    const lengths = ["--max-input-tokens", "256", "--too-long", "cut"];
+    await tapline(
+      "extract",
+      "--model",
+      model,
+      "--data",
+      data.train,
+      "--layers",
+      list,
+      ...points,
+      ...lengths,
+      "--out",
+      rows,
+    );
+    for (const layer of layers) await trainBlock(layer, rows);
+    await rm(rows, { recursive: true, force: true });
   }
+  for (let layer = 0; layer < transcoderBlocks; layer++) await measureBlock(layer);
   const fidelity: BlockFidelity[] = [];
   for (let layer = 0; layer < transcoderBlocks; layer++) {
     fidelity.push(JSON.parse(await readFile(fidelityPath(folder, layer), "utf8")));
@@ -105,12 +114,23 @@ export async function smolLm2Transcoders({
     log(`measuring block ${layer}`);
     const name = `block-${layer}`;
     await tapline("dictionary", "add", name, blockFolder(folder, layer));
-    const said = await tapline("features", "--model", model, "--dictionary", name, "--texts", data.heldOut, "--json", "--no-out");
-    const { result } = JSON.parse(said) as { result: FeaturesResult };
+    const said = await tapline(
+      "features",
+      "--model",
+      model,
+      "--dictionary",
+      name,
+      "--texts",
+      data.heldOut,
+      "--json",
+      "--no-out",
+    );
+    const { result } = (JSON.parse(said) as { job: { result: FeaturesResult } }).job;
     const trained = JSON.parse(
       await readFile(join(blockFolder(folder, layer), "sae.json"), "utf8"),
     ) as ExtractionTrained;
-    const { explained_variance, dead_features, training } = trained.reports[0] as ExtractionTrained["reports"][number];
+    const { explained_variance, dead_features, training } = trained
+      .reports[0] as ExtractionTrained["reports"][number];
     const found: BlockFidelity = {
       ...{ layer, explained_variance, dead_features },
       train_rows: training?.train_rows ?? 0,
