@@ -27,6 +27,7 @@ export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js"
 export type * from "./experiments/advance.js";
 export type * from "./experiments/attribution.js";
 export type * from "./experiments/attribution-graph.js";
+export type * from "./experiments/transcoder-graph.js";
 export type { TopTokens } from "./experiments/experiment.js";
 export type * from "./experiments/explain.js";
 export type * from "./experiments/features.js";

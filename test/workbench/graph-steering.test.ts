@@ -8,7 +8,6 @@ import {
   type SteeredGraph,
   servedMisfit,
 } from "../../src/workbench/page/graph-steering.js";
-import { clampEdit, interventionsOf } from "../../src/workbench/page/views/edits.js";
 import { graphTarget } from "../support/graph-nodes.js";
 
 const job = {
@@ -33,17 +32,6 @@ test("a clamp is a comparison at the point that the decoder writes", () => {
     "tapline compare 'It'\\''s' --model 'my models/a.gguf' --layers 3 --intervention clamp --feature set-3:12 --point ffn_out " +
       "--min 2.5 --max 2.5 --strengths 0,1 --controls --max-tokens 8 --target-token ' Paris'",
   );
-});
-
-test("a clamp in the chat holds the activation at that point", () => {
-  const { dictionary, index, layer } = feature;
-  const edit = clampEdit({ dictionary, index, layer, point: "ffn_out" }, 2.5);
-  assert.equal(interventionsOf([edit]), [
-    {
-      ...{ kind: "clamp", layer: 3, point: "ffn_out", strength: 1, min: 2.5, max: 2.5 },
-      vector: { feature: ["set-3", 12] },
-    },
-  ]);
 });
 
 test("the served model must be the graph's", () => {

@@ -14,7 +14,7 @@ using Experiment = Napi::Value(const std::shared_ptr<Passes>& passes, const Call
 /// Each is defined in its own file in this folder and is a row of define_context().
 namespace experiments {
 Experiment advance, attribution, attribution_graph, embedding_input, explain, features, forward, lens_logits,
-    logit_direction, patch_sweep, read_lens, sweep;
+    logit_direction, patch_sweep, read_lens, sweep, transcoder_graph;
 }
 
 /// Runs found = compute(passes, request, cancel, progress) and resolves with write(env, found).

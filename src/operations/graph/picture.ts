@@ -1,7 +1,6 @@
 import type { GraphResult } from "../../contracts/index.js";
 import {
   nodeName,
-  type PartName,
   partNames,
   shortName,
   strongestNodes,
@@ -25,9 +24,7 @@ export function graphPicture(
 ): string[] {
   const [first, ...others] = result.targets;
   if (first === undefined) return [];
-  const parts = (Object.keys(partNames) as PartName[]).map(
-    (part) => `${partNames[part]} ${signed(first.direct[part])}`,
-  );
+  const parts = partNames(result).map(([part, name]) => `${name} ${signed(first.direct[part])}`);
   return [
     ...labelled(
       "Target",
@@ -43,7 +40,12 @@ export function graphPicture(
         )),
     ...labelled("Directly", parts.join(", "), canvas),
     "",
-    heading("Nodes", "the most influential neurons and heads", "", canvas),
+    heading(
+      "Nodes",
+      `the most influential ${result.transcoders === undefined ? "neurons and heads" : "features"}`,
+      "",
+      canvas,
+    ),
     ...nodeTable(result, canvas),
     "",
     heading("Edges", "what one node adds to another", "", canvas),
@@ -104,11 +106,12 @@ function edgeTable(result: Parameters<typeof graphPicture>[0], canvas: Canvas): 
 }
 
 export default {
-  asked: ({ prompt, target_token, foil_token }) => [
+  asked: ({ prompt, target_token, foil_token, transcoders }) => [
     ["Graph of", oneLine(prompt)],
     ...(target_token === undefined
       ? []
       : ([["Token", tokenOrDifference(target_token, foil_token)]] as [string, string][])),
+    ...(transcoders === undefined ? [] : ([["Transcoders", transcoders]] as [string, string][])),
   ],
   draw: graphPicture,
 } satisfies Picture<"graph">;

@@ -40,7 +40,7 @@ export interface CircuitTracerNode {
   activation: number | null;
 }
 
-type Drawn = Pick<GraphResult, "tokens" | "token_ids" | "blocks" | "targets" | "nodes">;
+type Drawn = Pick<GraphResult, "tokens" | "token_ids" | "blocks" | "targets" | "nodes" | "transcoders">;
 
 const slug = "graph";
 
@@ -118,7 +118,7 @@ function nodeOf(result: Drawn, node: GraphNode, influence: number | null): Circu
       return {
         ...{ ...usual, ...id, jsNodeId: `${block}_${feature}-${position}` },
         ...{ feature, layer: String(block), feature_type: "mlp reconstruction error" },
-        clerp: `${unexplained[kind]}: ${quoted(result.tokens[position] as string)}`,
+        clerp: `${unexplained(result)[kind]}: ${quoted(result.tokens[position] as string)}`,
       };
     }
     default: {
@@ -132,7 +132,11 @@ function nodeOf(result: Drawn, node: GraphNode, influence: number | null): Circu
   }
 }
 
-const unexplained = { rest: "Other neurons", error: "Error", rounding: "Rounding" } as const;
+const unexplained = ({ transcoders }: Pick<Drawn, "transcoders">) => ({
+  rest: transcoders === undefined ? "Other neurons" : "Other features",
+  error: "Error",
+  rounding: "Rounding",
+});
 
 function targetLabel({ token, foil_token, probability }: GraphResult["targets"][number]): string {
   const minus = foil_token === null ? "" : ` minus ${quoted(foil_token)}`;
