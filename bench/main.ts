@@ -39,6 +39,7 @@ const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Ro
   peers: async () => (await import("./peers/suite.js")).benchPeers,
   studies: async () => (await import("./studies.js")).benchStudies,
   workbench: async () => (await import("./workbench/suite.js")).benchWorkbench,
+  graph: async () => (await import("./graph.js")).benchGraph,
   dictionaries: async () => (await import("./dictionaries.js")).benchDictionaries,
 };
 

@@ -137,7 +137,9 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
     const all = await this.names();
     const members = all.includes(name) ? [name] : all.filter((one) => isMember(name, one));
     // Without members, the error lists what there is.
-    const found = await Promise.all((members.length > 0 ? members : [name]).map((one) => this.fitting(one, model)));
+    const found = await Promise.all(
+      (members.length > 0 ? members : [name]).map((one) => this.fitting(one, model)),
+    );
     const blocks = new Map<number, string>();
     for (const { stored } of found) {
       if (writtenPoint(stored) !== "ffn_out" || stored.writes === undefined) {

@@ -5,14 +5,15 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type Config, checkSubmission, type GraphResult } from "../../src/contracts/index.js";
+import { InvalidInput } from "../../src/contracts/invalid-input.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
-import { Dictionaries } from "../../src/library/index.js";
+import { addSet, Dictionaries, setAt } from "../../src/library/index.js";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Model } from "../../src/native/index.js";
 import { runOperation } from "../../src/operations/runs.js";
 import { randomTranscoder, writeSetConfig, writeTranscoder } from "../support/random-transcoders.js";
-import { refusal } from "../support/refusal.js";
+import { refusal, refusalBy } from "../support/refusal.js";
 
 const width = 128;
 /** The embedded model's blocks that have a transcoder; the others have none. */
@@ -31,8 +32,13 @@ test.before(async () => {
   writeSetConfig(set);
   for (const layer of layers) {
     writeTranscoder(set, layer, randomTranscoder(layer, { width, features: 300, skip: layer !== 1 }));
-    await new Dictionaries(home).add(`set-${layer}`, join(set, `layer_${layer}.safetensors`));
   }
+  const members = await setAt(set, undefined);
+  const stored = await addSet(new Dictionaries(home), "set", set, members!);
+  assert.equal(
+    stored.map(({ name, layer, zero_positions }) => [name, layer, zero_positions]),
+    layers.map((layer) => [`set-${layer}`, layer, 1]),
+  );
 });
 test.after(async () => {
   if (homeBefore === undefined) delete process.env.TAPLINE_HOME;
@@ -82,10 +88,16 @@ test("nodes are features and errors, and every sum closes", async () => {
   assert.not(nodes.some(({ kind, position }) => (kind === "feature" || kind === "error") && position === 0));
   assert.ok(Math.abs(scores.replacement + scores.errors! + scores.rest! + scores.rounding - 1) < 1e-9);
   assert.ok(stages.includes("encoding"));
-  assert.ok(stages.some((stage) => /^computing edges \(needs [\d.]+ .B\)$/.test(stage)), stages.join("; "));
+  assert.ok(
+    stages.some((stage) => /^computing edges \(needs [\d.]+ .B\)$/.test(stage)),
+    stages.join("; "),
+  );
   for (const { kind, direct, frozen } of result.measured!.nodes) {
     assert.is(kind, "feature");
-    assert.ok(Math.abs(direct! - frozen!) <= 1e-4 * Math.max(Math.abs(direct!), 1e-2), `${direct}, ${frozen}`);
+    assert.ok(
+      Math.abs(direct! - frozen!) <= 1e-4 * Math.max(Math.abs(direct!), 1e-2),
+      `${direct}, ${frozen}`,
+    );
   }
 });
 
@@ -105,17 +117,26 @@ test("the most influential features are chosen, and the others are summed up", a
 });
 
 test("zero_positions, a single transcoder and a missing one", async () => {
-  const { result } = await graph({ transcoders: "set-3", zero_positions: 0, measured: 0, nodes: 7500, node_threshold: 1 });
+  const { result } = await graph({
+    transcoders: "set-3",
+    zero_positions: 0,
+    measured: 0,
+    nodes: 7500,
+    node_threshold: 1,
+  });
   assert.equal(
     result.transcoders?.blocks.map(({ layer }) => layer),
     [3],
   );
   assert.is(result.transcoders?.zero_positions, 0);
   assert.ok(result.nodes.some(({ kind, position }) => kind === "error" && position === 0));
-  assert.match(await refusal(() => graph({ transcoders: "nothing" })), /^There is no dictionary named nothing; /);
-  assert.match(await refusal(() => graph({ zero_positions: 0 })), /requires transcoders\./);
   assert.match(
-    await refusal(() => graph({ transcoders: "set", first_token: true })),
+    await refusal(() => graph({ transcoders: "nothing" })),
+    /^There is no dictionary named nothing; /,
+  );
+  assert.match(await refusalBy(InvalidInput)(() => graph({ zero_positions: 0 })), /requires transcoders\./);
+  assert.match(
+    await refusalBy(InvalidInput)(() => graph({ transcoders: "set", first_token: true })),
     /is for graphs without transcoders/,
   );
 });

@@ -18,7 +18,12 @@ export interface RandomTranscoder {
 /** Random weights; about a tenth of the features is active where rows have a length of about sqrt(width). */
 export function randomTranscoder(
   seed: number,
-  { width, features, skip = false, jump = true }: { width: number; features: number; skip?: boolean; jump?: boolean },
+  {
+    width,
+    features,
+    skip = false,
+    jump = true,
+  }: { width: number; features: number; skip?: boolean; jump?: boolean },
 ): RandomTranscoder {
   const random = new TestRandom(seed);
   const numbers = (length: number, scale: number) =>

@@ -76,10 +76,7 @@ export async function transcoderGraph(
 }
 
 /** Approximate peak memory of a graph in addition to the model, in bytes. @throws NativeError like the graph itself */
-export async function transcoderGraphBytes(
-  passes: Passes,
-  request: TranscoderGraphRequest,
-): Promise<number> {
+export async function transcoderGraphBytes(passes: Passes, request: TranscoderGraphRequest): Promise<number> {
   const { signal: _, ...rest } = request;
   const found = await passes.run<TranscoderGraph>("transcoderGraph", {
     ...nativeRequest(rest),

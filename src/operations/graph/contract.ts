@@ -53,8 +53,7 @@ export const GraphSubmission = Type.Object(
       minimum: limits.graph_nodes_min,
       maximum: limits.graph_nodes,
       default: defaults.graph_nodes,
-      description:
-        "The most neurons and attention heads, or features, each at one token, before pruning.",
+      description: "The most neurons and attention heads, or features, each at one token, before pruning.",
     }),
     first_token: optional.Boolean({
       default: defaults.graph_first_token,
@@ -110,7 +109,9 @@ const parts = {
   heads: Type.Number(),
   features: Type.Number(),
   rest: Type.Number({ description: "From neurons, or active features, that are not nodes." }),
-  errors: Type.Number({ description: "From MLP outputs that no transcoder predicts; 0 without transcoders." }),
+  errors: Type.Number({
+    description: "From MLP outputs that no transcoder predicts; 0 without transcoders.",
+  }),
   rounding: Type.Number({
     description: "From the rounding of the file's products, which the linear paths lack.",
   }),
@@ -259,7 +260,9 @@ export const GraphResult = Type.Object(
     }),
     size: Type.Object(
       {
-        active: optional.Integer({ description: "With transcoders: active features, of which nodes are chosen." }),
+        active: optional.Integer({
+          description: "With transcoders: active features, of which nodes are chosen.",
+        }),
         found: Type.Integer({ description: "Neurons and heads, or features, before pruning." }),
         kept: Type.Integer({ description: "The same after it." }),
         edges: Type.Integer({ description: "Edges after pruning, including those not listed." }),
@@ -338,7 +341,10 @@ function checkGraph({
     throw new InvalidInput("zero_positions", "requires transcoders.");
   }
   if (first_token && transcoders !== undefined) {
-    throw new InvalidInput("first_token", "is for graphs without transcoders; set zero_positions to 0 instead.");
+    throw new InvalidInput(
+      "first_token",
+      "is for graphs without transcoders; set zero_positions to 0 instead.",
+    );
   }
   if (foil_token !== undefined && target_token === undefined) {
     throw new InvalidInput("foil_token", "requires target_token.");

@@ -54,9 +54,11 @@ function picture(result: GraphResult): Passage {
 
 function parts(result: GraphResult): Figure {
   const { targets } = result;
-  const rows = targets.slice(0, 1).flatMap(({ direct, value }) =>
-    partNames(result).map(([part, name]) => ({ name, value: direct[part], share: direct[part] / value })),
-  );
+  const rows = targets
+    .slice(0, 1)
+    .flatMap(({ direct, value }) =>
+      partNames(result).map(([part, name]) => ({ name, value: direct[part], share: direct[part] / value })),
+    );
   const [first] = targets;
   return {
     id: "graph-parts",

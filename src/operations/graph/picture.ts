@@ -1,11 +1,5 @@
 import type { GraphResult } from "../../contracts/index.js";
-import {
-  nodeName,
-  partNames,
-  shortName,
-  strongestNodes,
-  tokenOrDifference,
-} from "../../findings/graph.js";
+import { nodeName, partNames, shortName, strongestNodes, tokenOrDifference } from "../../findings/graph.js";
 import { graphFinding, targetText } from "../../findings/graph-finding.js";
 import { count, percent, signed } from "../../findings/numbers.js";
 import { oneLine, visible } from "../../findings/text.js";

@@ -6,7 +6,10 @@ export type Group = "rest" | "error" | "rounding";
 
 /** A graph of neurons and heads, or of features, in one form. */
 export interface FoundGraph
-  extends Pick<AttributionGraph, "bytes" | "edges" | "apart" | "ffnApart" | "tried" | "losses" | "residualBound"> {
+  extends Pick<
+    AttributionGraph,
+    "bytes" | "edges" | "apart" | "ffnApart" | "tried" | "losses" | "residualBound"
+  > {
   /** `heads` is absent for features. */
   nodes: TranscoderGraph["nodes"] & { heads?: Int32Array };
   /** By layer and token, after the nodes' columns. */

@@ -1,5 +1,5 @@
-import type { FoundGraph, Group } from "./run-found.js";
 import { type Edges, leastInfluence, type PrunedEdge, strongestEdges } from "./run-edges.js";
+import type { FoundGraph, Group } from "./run-found.js";
 
 /** The kinds of a graph's columns, in order, and where each begins. */
 export interface Layout {

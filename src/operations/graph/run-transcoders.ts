@@ -40,13 +40,14 @@ export async function encodeText(
   const uses: GraphTranscoderUse[] = [];
   for (const [i, { stored, places }] of set.entries()) {
     progress({ stage: "encoding", done: i, total: set.length });
-    const states = (rows[i]?.values as Float32Array).subarray(zeros * stored.n_embd);
+    const states = (rows[i]!.values as Float32Array).subarray(zeros * stored.n_embd);
     const { pointers, indices } =
       states.length === 0
         ? { pointers: Float64Array.of(0), indices: new Int32Array(0) }
         : await encodeRows(places, states, options);
     const at = Int32Array.from(indices);
-    for (let row = 0; row + 1 < pointers.length; row++) at.fill(zeros + row, pointers[row], pointers[row + 1]);
+    for (let row = 0; row + 1 < pointers.length; row++)
+      at.fill(zeros + row, pointers[row], pointers[row + 1]);
     const point = stored.point as GraphTranscoderUse["point"];
     uses.push({ layer: stored.layer, point, dictionary: places, tokens: at, features: indices });
   }

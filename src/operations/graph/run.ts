@@ -10,7 +10,14 @@ import type { Context, GraphTarget } from "../../native/index.js";
 import { bytesText, listed } from "../../text/words.js";
 import type { Findings, OperationInput, Run } from "../run.js";
 import { circuitTracerGraph, writeCircuitTracer } from "./run-circuit-tracer.js";
-import { type FoundGraph, type Group, foundFeatures, foundNeurons, kindOf, worstRemoval } from "./run-found.js";
+import {
+  type FoundGraph,
+  foundFeatures,
+  foundNeurons,
+  type Group,
+  kindOf,
+  worstRemoval,
+} from "./run-found.js";
 import { type Listing, listGraph } from "./run-listing.js";
 import { measureNodes, readTarget } from "./run-measured.js";
 import { groupsOf, type Layout, type PrunedGraph, pruneGraph } from "./run-pruning.js";
@@ -267,7 +274,8 @@ function directOf(
     values.subarray(from, to).reduce((all, value, i) => (of(i) ? all + value : all), 0);
   const { tokens, layers } = layout;
   const left = tokens + layout.nodes;
-  const nodesOf = (kind: ReturnType<typeof kindOf>) => sum(tokens, left, (node) => kindOf(nodes, node) === kind);
+  const nodesOf = (kind: ReturnType<typeof kindOf>) =>
+    sum(tokens, left, (node) => kindOf(nodes, node) === kind);
   const group = (name: Group) => {
     const at = groupsOf(layout).indexOf(name);
     return at < 0 ? 0 : sum(left + at * layers * tokens, left + (at + 1) * layers * tokens);
@@ -284,10 +292,7 @@ function directOf(
   };
 }
 
-function throughOf(
-  { edges, through }: FoundGraph,
-  row: number,
-): GraphResult["targets"][number]["through"] {
+function throughOf({ edges, through }: FoundGraph, row: number): GraphResult["targets"][number]["through"] {
   const parts = through[row]!;
   const started = parts.embeddings + parts.rest + parts.errors + parts.rounding;
   return { ...parts, constant: edges.values[row]! - started };

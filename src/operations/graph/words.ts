@@ -5,7 +5,17 @@ export default {
   heading: ({ tokens }, { prompt }) => ["Attribution graph of", prompt ?? tokens.join("")],
   subject: ({ prompt }) => firstOf([prompt]),
   texts: ({ prompt }) => [prompt],
-  method({ position, target_token, foil_token, transcoders, nodes, node_threshold, edge_threshold, measured, seed }) {
+  method({
+    position,
+    target_token,
+    foil_token,
+    transcoders,
+    nodes,
+    node_threshold,
+    edge_threshold,
+    measured,
+    seed,
+  }) {
     const target =
       target_token === undefined ? "the most probable tokens" : tokenOrDifference(target_token, foil_token);
     return (

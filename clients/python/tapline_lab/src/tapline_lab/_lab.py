@@ -171,10 +171,11 @@ class Lab(Submitting):
 
     def graph(self, model: Model, prompt: str, **settings: Any) -> Job[GraphResult]:
         """An attribution graph: which neurons and attention heads the next tokens' logits come from, and how they affect
-        each other, with attention weights, norms and gates frozen.
+        each other, with attention weights, norms and gates frozen; with transcoders, their features instead.
 
-        Settings: position (token index; default: -1), target_token, foil_token, nodes (at most), first_token,
-        node_threshold, edge_threshold, measured (nodes to remove for real), seed.
+        Settings: position (token index; default: -1), target_token, foil_token, transcoders (name of a saved set, or of
+        one), zero_positions (first tokens without features), nodes (at most), first_token, node_threshold,
+        edge_threshold, measured (nodes to remove for real), seed.
         """
         return self.submit("graph", model, prompt=prompt, **settings)
 
