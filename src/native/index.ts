@@ -27,7 +27,6 @@ export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js"
 export type * from "./experiments/advance.js";
 export type * from "./experiments/attribution.js";
 export type * from "./experiments/attribution-graph.js";
-export type * from "./experiments/transcoder-graph.js";
 export type { TopTokens } from "./experiments/experiment.js";
 export type * from "./experiments/explain.js";
 export type * from "./experiments/features.js";
@@ -37,6 +36,7 @@ export type * from "./experiments/patch-sweep.js";
 export { patchCells, patchPlaces } from "./experiments/patch-sweep.js";
 export type * from "./experiments/sweep.js";
 export { sweepCells } from "./experiments/sweep.js";
+export type * from "./experiments/transcoder-graph.js";
 export { compileCommand } from "./installed.js";
 export { addonFiles, addonInUse } from "./load.js";
 export {

@@ -8,9 +8,9 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { GraphEdge, GraphNode } from "../../src/contracts/index.js";
 import { circuitTracerGraph } from "../../src/operations/graph/run-circuit-tracer.js";
+import { aroundBrowser, inBrowser } from "../support/browser.js";
 import { graphNode, graphTarget } from "../support/graph-nodes.js";
 import { TestRandom } from "../support/random.js";
-import { aroundBrowser, inBrowser } from "../support/browser.js";
 import { type Bench, startBench, visit } from "../workbench/bench.js";
 import { holds, printFigure } from "./figures.js";
 import type { Figure } from "./numerics/check.js";
@@ -38,10 +38,18 @@ function randomGraph(): string {
   }
   const graph = {
     ...{ blocks, nodes, targets: [graphTarget(1, " x", 1)] },
-    ...{ tokens: Array.from({ length: tokens }, (_, at) => ` t${at}`), token_ids: Array.from({ length: tokens }, (_, at) => at) },
+    ...{
+      tokens: Array.from({ length: tokens }, (_, at) => ` t${at}`),
+      token_ids: Array.from({ length: tokens }, (_, at) => at),
+    },
   };
   return JSON.stringify(
-    circuitTracerGraph(graph, edges, nodes.map(() => null), { prompt: "random", node_threshold: 0.8 }),
+    circuitTracerGraph(
+      graph,
+      edges,
+      nodes.map(() => null),
+      { prompt: "random", node_threshold: 0.8 },
+    ),
   );
 }
 

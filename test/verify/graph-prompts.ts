@@ -54,7 +54,8 @@ async function main(): Promise<void> {
     for (const name of values.model === undefined ? ["smollm2", "gemma3"] : [values.model]) {
       await removals(name, prompts.slice(0, Number(values.prompts ?? 100)));
     }
-  } else if (what === "forms") await forms(prompts.slice(0, Number(values.prompts ?? 20)), values.transcoders);
+  } else if (what === "forms")
+    await forms(prompts.slice(0, Number(values.prompts ?? 20)), values.transcoders);
   else throw new Error("Expected removals or forms.");
 }
 
@@ -71,11 +72,14 @@ async function removals(name: string, prompts: string[]): Promise<void> {
   });
   const own = rows.flatMap(({ correlation }) => correlation ?? []);
   const mean = (values: readonly number[], times: Uint32Array) =>
-    values.reduce((sum, value, i) => sum + value * (times[i] ?? 0), 0) / times.reduce((sum, one) => sum + one, 0);
+    values.reduce((sum, value, i) => sum + value * (times[i] ?? 0), 0) /
+    times.reduce((sum, one) => sum + one, 0);
   const [average] = bootstrap(own.length, { resamples, seed: 0 }, (times) => [mean(own, times)]);
   // Resampled by prompt: removals of one prompt are not independent.
   const [pooled] = bootstrap(rows.length, { resamples, seed: 0 }, (times) => [pearson(rows, times)]);
-  console.log(`${name}: ${rows.length} prompts, ${rows.reduce((sum, { effects }) => sum + effects.length, 0)} removals`);
+  console.log(
+    `${name}: ${rows.length} prompts, ${rows.reduce((sum, { effects }) => sum + effects.length, 0)} removals`,
+  );
   print("mean of the prompts' Pearson correlations", average);
   print("Pearson correlation of all removals", pooled);
 }
@@ -87,7 +91,8 @@ async function forms(prompts: string[], transcoders: string | undefined): Promis
     const asked = { prompt, nodes: 500, measured: 0, ...more };
     const [one, other] = [await graph(model.f16, asked), await graph(model.q4_k_m, asked)];
     const { both, onlyOne, onlyOther } = pairNodes(one, other);
-    const isInner = ({ nodes }: GraphResult, at: number) => !["embedding", "target"].includes(nodes[at]?.kind ?? "");
+    const isInner = ({ nodes }: GraphResult, at: number) =>
+      !["embedding", "target"].includes(nodes[at]?.kind ?? "");
     const [common, first, second] = [
       both.filter((pair) => isInner(one, pair.one)).length,
       onlyOne.filter((at) => isInner(one, at)).length,

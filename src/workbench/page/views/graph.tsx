@@ -39,15 +39,16 @@ export function GraphView({ id }: { id: string | undefined }) {
       <h1>Graph</h1>
       <Fold hasResult={id !== undefined}>
         <p class="soft">
-          Attribution graph: the neurons and attention heads that a token's logit comes from, and how they
-          affect each other. Attention, norms and gates stay as they are in one pass; the strongest nodes are
-          also removed for real.
+          Attribution graph: the neurons and attention heads, or features of transcoders, that a token's logit
+          comes from, and how they affect each other. Attention, norms and gates stay as they are in one pass;
+          the strongest nodes are also removed for real.
         </p>
         <Form onSubmit={run} problem={problem}>
           <Area label="Prompt" rows={2} {...bind("prompt")} />
           <p class="row">
             <Field label="Target token" placeholder="the most probable tokens" {...bind("target")} />
             <Field label="Foil token" placeholder="the mean logit" {...bind("foil")} />
+            <Field label="Transcoders" placeholder="none: neurons and heads" {...bind("transcoders")} />
             <NumberField
               label="After token"
               min={-limits.token_index}
