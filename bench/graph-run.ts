@@ -1,5 +1,5 @@
 /**
- * One graph in a process of its own, for bench/graph.ts: `graph-run.ts CONFIG.json` prints a JSON line.
+ * One graph in a separate process, for bench/graph.ts: `graph-run.ts CONFIG.json` prints a JSON line.
  * The model is loaded before the clock starts, as in the peer.
  */
 import { readFileSync } from "node:fs";

@@ -72,7 +72,7 @@ const JobInput = Type.Object(
       Type.Integer({
         minimum: 0,
         default: 0,
-        description: "With pointer: index of the first item or character to show.",
+        description: "With pointer: the first item or character.",
       }),
     ),
   },
@@ -96,7 +96,7 @@ const ArtifactsInput = Type.Object(
     name: Type.Optional(
       Type.String({
         maxLength: 200,
-        description: "Downloads this file, if a download folder is configured.",
+        description: "Downloads it, if a download folder is configured.",
       }),
     ),
   },
@@ -250,7 +250,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
   addTool(server, {
     name: "lab_cancel",
     title: "Cancel a job",
-    description: "Cancels a queued or running job. Has no effect on a finished job.",
+    description: "Cancels a queued or running job.",
     input: IdInput,
     output: resultSchema({ job }),
     destructive: true,

@@ -357,7 +357,7 @@ function checkGraph({
 export default {
   submission: GraphSubmission,
   result: GraphResult,
-  forAgents: "(prompt, or with transcoders)",
+  forAgents: "(prompt)",
   places: {},
   check: checkGraph,
 } satisfies Contract;
