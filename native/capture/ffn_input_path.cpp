@@ -15,8 +15,9 @@ FfnInputPath read_path(const GraphView& graph, const Model& model, const BlockPo
     path.why = "its " + std::string(name_of(point)) + " is not proven";
     return path;
   }
-  path.why = StepReader(graph, model, n_tokens)
-                 .read(points.site({layer, input}).node, points.site({layer, Point::kFfnIn}).node, path.steps);
+  path.why =
+      StepReader(graph, model, n_tokens)
+          .read(points.site({layer, input}).node, points.site({layer, Point::kFfnIn}).node, path.steps);
   return path;
 }
 

@@ -125,7 +125,8 @@ class Run {
     size_t heads = 0;
     size_t patterns = 0;
     for (const AttentionPath& attention : passes_.stream().attention_paths) {
-      heads = std::max(heads, static_cast<size_t>(attention.heads) * static_cast<size_t>(attention.head_width));
+      heads =
+          std::max(heads, static_cast<size_t>(attention.heads) * static_cast<size_t>(attention.head_width));
       patterns += static_cast<size_t>(attention.heads) * n_ * n_ * sizeof(float);
     }
     size_t decoders = 0;
@@ -259,8 +260,8 @@ class Run {
       double apart = 0;
       size_t where = 0;
       for (size_t row = 0; row < rows; ++row) {
-        const auto edge = static_cast<double>(
-            found.edges.parts[row * found.edges.columns + n_ + found.tried[i]]);
+        const auto edge =
+            static_cast<double>(found.edges.parts[row * found.edges.columns + n_ + found.tried[i]]);
         most = std::max(most, std::abs(edge));
         if (std::abs(found.frozen[i * rows + row] - edge) <= apart) continue;
         apart = std::abs(found.frozen[i * rows + row] - edge);
@@ -269,9 +270,9 @@ class Run {
       if (apart <= bound * most) continue;
       throw_error(ErrorCode::kCompute, "Removing ",
                   name_of_row(found, request_.targets.size(), request_.targets.size() + found.tried[i]),
-                  " in the frozen model does not change ",
-                  name_of_row(found, request_.targets.size(), where), " by its edge: the difference is ",
-                  two_digits(apart), ", the largest edge ", two_digits(most), ".");
+                  " in the frozen model does not change ", name_of_row(found, request_.targets.size(), where),
+                  " by its edge: the difference is ", two_digits(apart), ", the largest edge ",
+                  two_digits(most), ".");
     }
   }
 

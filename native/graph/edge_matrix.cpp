@@ -62,10 +62,9 @@ std::vector<size_t> EdgeMatrix::strongest_unknown(size_t count) const {
     if (place_[weights_.size() + i] < 0) unknown.push_back(i);
   }
   count = std::min(count, unknown.size());
-  std::partial_sort(unknown.begin(), unknown.begin() + static_cast<ptrdiff_t>(count), unknown.end(),
-                    [&](size_t a, size_t b) {
-                      return influence[a] != influence[b] ? influence[a] > influence[b] : a < b;
-                    });
+  std::partial_sort(
+      unknown.begin(), unknown.begin() + static_cast<ptrdiff_t>(count), unknown.end(),
+      [&](size_t a, size_t b) { return influence[a] != influence[b] ? influence[a] > influence[b] : a < b; });
   unknown.resize(count);
   for (size_t& row : unknown) row += weights_.size();
   return unknown;

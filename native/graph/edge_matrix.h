@@ -7,12 +7,12 @@ namespace tapline {
 
 struct TranscoderEdges;
 
-/// Edges into targets and into those active features whose rows are known, from everything. Rows are numbered:
-/// targets, then all active features.
+/// Edges into targets and into those active features whose rows are known, from everything. Rows are
+/// numbered: targets, then all active features.
 class EdgeMatrix {
  public:
-  /// `offsets` has a layer's first active feature among all, and their number at the end; `weights` are of the
-  /// targets' influence; at most `most` features get rows.
+  /// `offsets` has a layer's first active feature among all, and their number at the end; `weights` are of
+  /// the targets' influence; at most `most` features get rows.
   EdgeMatrix(std::vector<size_t> offsets, size_t tokens, std::vector<double> weights, size_t most);
 
   bool is_target(size_t row) const { return row < weights_.size(); }

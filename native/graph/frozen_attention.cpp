@@ -110,8 +110,7 @@ void FrozenAttention<T>::push(std::vector<T>& changes, int count, const WeightFi
   const auto hidden = static_cast<ptrdiff_t>(rounding_.size()) / tokens_;
   std::vector<int> at;
   for (int row = 0; row < count * tokens_; ++row) at.push_back(row % tokens_);
-  std::vector<T> values(changes.begin(),
-                        changes.begin() + static_cast<ptrdiff_t>(count) * tokens_ * hidden);
+  std::vector<T> values(changes.begin(), changes.begin() + static_cast<ptrdiff_t>(count) * tokens_ * hidden);
   values_.push(values, at, weights, team);
   std::vector<T> mixed(static_cast<size_t>(count) * static_cast<size_t>(tokens_ * all), T{0});
   team.parallel_for(count * tokens_, [&](int row) {

@@ -34,8 +34,8 @@ class Ascent {
     if (count_ > 0) {
       std::vector<T> before;
       if (blocks_.parallel) before = changes_;
-      blocks_.template frozen_attention<T>(layer, team_).push(changes_, static_cast<int>(count_),
-                                                              blocks_.weights, team_);
+      blocks_.template frozen_attention<T>(layer, team_)
+          .push(changes_, static_cast<int>(count_), blocks_.weights, team_);
       const std::vector<T>& read = blocks_.parallel ? before : changes_;
       read_features(layer, read);
       pass_skip(layer, read);
@@ -47,8 +47,8 @@ class Ascent {
     const auto hidden = static_cast<size_t>(blocks_.hidden());
     for (size_t i = 0; i < count_; ++i) {
       for (size_t target = 0; target < targets_.size(); ++target) {
-        const T* change = changes_.data() + i * blocks_.last.size() +
-                          static_cast<size_t>(targets_[target].token) * hidden;
+        const T* change =
+            changes_.data() + i * blocks_.last.size() + static_cast<size_t>(targets_[target].token) * hidden;
         loss(i, target) = -dot(change, targets_[target].direction.data(), blocks_.hidden());
       }
     }
@@ -56,9 +56,7 @@ class Ascent {
   }
 
  private:
-  double& loss(size_t i, size_t row) {
-    return found_[order_[i] * (targets_.size() + nodes_.size()) + row];
-  }
+  double& loss(size_t i, size_t row) { return found_[order_[i] * (targets_.size() + nodes_.size()) + row]; }
   /// The first node of a layer.
   size_t first_of(size_t layer) const {
     return static_cast<size_t>(std::lower_bound(nodes_.begin(), nodes_.end(), offsets_[layer]) -
@@ -91,8 +89,7 @@ class Ascent {
       for (size_t k = 0; k < which.size(); ++k) {
         const T* change = changes.data() + i * blocks_.last.size() +
                           static_cast<size_t>(transcoder.token(which[k])) * hidden;
-        loss(i, targets_.size() + first + k) =
-            -dot(change, encoders.data() + k * hidden, blocks_.hidden());
+        loss(i, targets_.size() + first + k) = -dot(change, encoders.data() + k * hidden, blocks_.hidden());
       }
     }
   }
@@ -132,9 +129,10 @@ class Ascent {
 }  // namespace
 
 template <class T>
-std::vector<double> frozen_removals(const ReplacedBlocks<T>& replaced, const std::vector<GraphTarget>& targets,
-                                    const std::vector<size_t>& nodes, const std::vector<size_t>& removed,
-                                    ThreadTeam& team, const CancelToken& cancel) {
+std::vector<double> frozen_removals(const ReplacedBlocks<T>& replaced,
+                                    const std::vector<GraphTarget>& targets, const std::vector<size_t>& nodes,
+                                    const std::vector<size_t>& removed, ThreadTeam& team,
+                                    const CancelToken& cancel) {
   Ascent<T> ascent(replaced, targets, nodes, removed, team);
   for (size_t layer = 0; !removed.empty() && layer < replaced.blocks.layers(); ++layer) {
     cancel.check();

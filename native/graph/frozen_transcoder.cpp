@@ -69,8 +69,8 @@ void FrozenTranscoder<T>::read_features(const dictionaries::Dictionary& dictiona
 
 /// Splits the MLP's output.
 template <class T>
-void FrozenTranscoder<T>::predict(const dictionaries::Dictionary& dictionary, const BlockRows& rows, int zeros,
-                                  ThreadTeam& team) {
+void FrozenTranscoder<T>::predict(const dictionaries::Dictionary& dictionary, const BlockRows& rows,
+                                  int zeros, ThreadTeam& team) {
   std::vector<double> left(rows.ffn.begin(), rows.ffn.end());
   for (size_t i = 0; i < active(); ++i) {
     double* to = left.data() + static_cast<size_t>(token(i)) * hidden_;

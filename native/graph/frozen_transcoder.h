@@ -21,8 +21,8 @@ struct TranscoderUse {
   std::vector<int32_t> features;
 };
 
-/// A block's MLP output in one pass as what a transcoder's active features write, a linear term, constants and
-/// an error per token. T is float or double.
+/// A block's MLP output in one pass as what a transcoder's active features write, a linear term, constants
+/// and an error per token. T is float or double.
 template <class T>
 class FrozenTranscoder {
  public:

@@ -91,8 +91,8 @@ struct BlockWeights {
   }
 };
 
-/// Some rows of the matrix, taken down through the blocks together. They are sorted from the highest start on;
-/// those that started so far are the first `count_`.
+/// Some rows of the matrix, taken down through the blocks together. They are sorted from the highest start
+/// on; those that started so far are the first `count_`.
 template <class T>
 class Chunk {
  public:
@@ -283,10 +283,10 @@ TranscoderEdges transcoder_edges(const ReplacedBlocks<T>& replaced, const std::v
   return found;
 }
 
-#define TAPLINE_INSTANTIATE(T)                                                                          \
-  template struct ReplacedBlocks<T>;                                                                    \
+#define TAPLINE_INSTANTIATE(T)                                                                         \
+  template struct ReplacedBlocks<T>;                                                                   \
   template TranscoderEdges transcoder_edges(const ReplacedBlocks<T>&, const std::vector<GraphTarget>&, \
-                                            size_t, ThreadTeam&, const CancelToken&,                    \
+                                            size_t, ThreadTeam&, const CancelToken&,                   \
                                             const std::function<void(size_t, size_t)>&);
 TAPLINE_INSTANTIATE(float)
 TAPLINE_INSTANTIATE(double)

@@ -54,8 +54,9 @@ TranscoderEdges transcoder_edges(const ReplacedBlocks<T>& replaced, const std::v
 /// other MLP outputs fixed: the change is taken upwards through the blocks. `removed` are indices of nodes;
 /// the result is [removed, targets + nodes].
 template <class T>
-std::vector<double> frozen_removals(const ReplacedBlocks<T>& replaced, const std::vector<GraphTarget>& targets,
-                                    const std::vector<size_t>& nodes, const std::vector<size_t>& removed,
-                                    ThreadTeam& team, const CancelToken& cancel);
+std::vector<double> frozen_removals(const ReplacedBlocks<T>& replaced,
+                                    const std::vector<GraphTarget>& targets, const std::vector<size_t>& nodes,
+                                    const std::vector<size_t>& removed, ThreadTeam& team,
+                                    const CancelToken& cancel);
 
 }  // namespace tapline

@@ -127,7 +127,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
   addTool(server, {
     name: "lab_health",
     title: "Lab capabilities",
-    description: "Operations, limits, backend, the running job and the queue.",
+    description: "Operations, limits, backend, running job and queue.",
     input: Nothing,
     output: resultSchema({ health: anObject }),
     call: async (_input, signal) => shown({ health: await lab.health({ signal }) }),

@@ -32,7 +32,7 @@ async function encoded(context: Context, name: string): Promise<GraphTranscoderU
     writeTranscoder(
       place,
       layer,
-      randomTranscoder(layer, { width: hidden, features: 60, skip: layer === 0, jump: false }),
+      randomTranscoder(layer, { width: hidden, features: 60, skip: true, jump: false }),
     );
     await dictionaries.add(`one-${layer}`, join(place, `layer_${layer}.safetensors`));
     const { places } = await dictionaries.open(`one-${layer}`);
