@@ -186,7 +186,7 @@ export class Lab {
     return this.submit("explain", model, { prompt, layer, template, marker, ...settings }, options);
   }
 
-  /** An attribution graph of neurons and attention heads: what each adds to the next tokens' logits and to each other. */
+  /** An attribution graph of neurons and attention heads, or of transcoder features: what each adds to the next tokens' logits and to each other. */
   graph(
     model: string,
     prompt: string,

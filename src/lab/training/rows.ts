@@ -63,7 +63,7 @@ export async function trainingRows(
   }
   if (!form.layers.includes(settings.layer)) {
     throw new UserError(
-      `${folder} contains block outputs of ${layersText(form.layers)}, not of block ${settings.layer}.`,
+      `${folder} contains ${point === "block_out" ? "block outputs" : point} of ${layersText(form.layers)}, not of block ${settings.layer}.`,
     );
   }
   if (settings.rows === "all" && form.rows !== "all") {
