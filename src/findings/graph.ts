@@ -45,10 +45,10 @@ export function nodeName(
       return `the logit of ${visible(targets[index as number]?.token ?? "")}`;
     case "rest":
       return `other ${transcoders === undefined ? "neurons" : "features"} of block ${layer} ${at}`;
-    case "error":
-      return `the error of block ${layer} ${at}`;
     case "rounding":
       return `rounding in block ${layer} ${at}`;
+    case "error":
+      return `the error of block ${layer} ${at}`;
     default:
       return `${kind} ${index} of block ${layer} ${at}`;
   }

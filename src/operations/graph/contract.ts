@@ -242,6 +242,9 @@ export const GraphResult = Type.Object(
     token_ids: Type.Array(Type.Integer()),
     position: Type.Integer(),
     blocks: Type.Integer({ description: "Number of the model's blocks." }),
+    model_fingerprint: optional.String({
+      description: "Fingerprint of the model's file, as in the capabilities of a serving model.",
+    }),
     transcoders: optional.Object(
       {
         name: Type.String(),

@@ -1,7 +1,9 @@
 import type { GraphResult } from "../../contracts/index.js";
 import { type Figure, tabled } from "../../findings/figure.js";
+import { sentence } from "../../findings/finding.js";
 import { nodeName, partNames, strongestNodes } from "../../findings/graph.js";
 import { graphFinding, measuredSentence, targetText } from "../../findings/graph-finding.js";
+import { markLegend } from "../../findings/graph-layout.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 import type { Findings, Passage } from "../../report/parts.js";
@@ -41,8 +43,8 @@ function picture(result: GraphResult): Passage {
     id: "graph",
     title: "Attribution graph",
     description:
-      `Tokens from left to right, blocks upwards, and the explained tokens on top. Circles are ${result.transcoders === undefined ? "neurons, squares heads" : "features"}, and diamonds ` +
-      `${result.transcoders === undefined ? "other neurons" : "errors, other features"} or rounding; larger ones have more influence. Lines raise (teal) or lower (orange) what they lead to. ` +
+      "Tokens from left to right, blocks upwards, and the explained tokens on top. " +
+      `${sentence(markLegend(result.nodes))}; larger ones have more influence. Lines raise (teal) or lower (orange) what they lead to. ` +
       "Only the strongest nodes and edges are drawn.",
     get body() {
       return drawGraph(result);

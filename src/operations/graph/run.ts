@@ -4,9 +4,10 @@ import { UserError } from "../../contracts/user-error.js";
 import { writeNpz } from "../../lab/npz.js";
 import { inContext } from "../../lab/rows/open-context.js";
 import { pieceLookup, spaceNote, targetToken, tokenIndex, tokenizeInput } from "../../lab/rows/tokens.js";
+import { modelFingerprint } from "../../library/index.js";
 import { hostMemory } from "../../models/memory.js";
 import type { Context, GraphTarget } from "../../native/index.js";
-import { listed } from "../../text/words.js";
+import { bytesText, listed } from "../../text/words.js";
 import type { Findings, OperationInput, Run } from "../run.js";
 import { circuitTracerGraph, writeCircuitTracer } from "./run-circuit-tracer.js";
 import {
@@ -135,10 +136,10 @@ async function targetsOf(
 /** Says in a stage's name what is needed. @throws UserError if the machine does not have it */
 function memoryText(bytes: number): string {
   const { free } = hostMemory();
-  const text = `${(bytes / 1e9).toFixed(bytes < 1e8 ? 3 : 1)} GB`;
+  const text = bytesText(bytes);
   if (bytes <= free) return text;
   throw new UserError(
-    `The graph needs about ${text} in addition to the model; ${(free / 1e9).toFixed(1)} GB are free. Choose fewer nodes or a shorter prompt.`,
+    `The graph needs about ${text} in addition to the model; ${bytesText(free)} are free. Choose fewer nodes or a shorter prompt.`,
   );
 }
 
@@ -225,6 +226,7 @@ async function describe(
     token_ids: [...tokens],
     position: first.position,
     blocks: layout.layers,
+    model_fingerprint: await modelFingerprint(model.info.path),
     ...(found.transcoders && { transcoders: found.transcoders }),
     targets: targets.map((target, i) => ({
       token_id: target.token,

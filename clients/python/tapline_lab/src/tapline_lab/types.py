@@ -737,6 +737,10 @@ class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
     """Of each example the last token's activation (last, the default), the mean over its tokens, without a
     BOS token (mean), or the mean over the tokens of its text after its prompt (response), or every token's
     (all). With `from`, the extraction determines it."""
+    first_position: int
+    """With every token's rows: the first token index of each text to train on, from 0. Tokens before it and
+    BOS tokens are left out: many models without BOS use a text's first token as an attention sink, with very
+    large activations."""
     k: int
     """For topk and batchtopk: active features per activation."""
     batch: int
@@ -1827,6 +1831,8 @@ class _GraphResultRequired(TypedDict):
 
 
 class GraphResult(_GraphResultRequired, total=False):
+    model_fingerprint: str
+    """Fingerprint of the model's file, as in the capabilities of a serving model."""
     transcoders: GraphResultTranscoders
     """Absent without transcoders."""
 
