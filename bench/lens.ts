@@ -1,11 +1,12 @@
 /**
  * `npm run bench -- lens`: what reading a lens costs beside the product that it cannot do without. The rows of 8 blocks and
  * 256 tokens become the most probable 10 tokens of each, over the final norm and the head alone, of as many rows at a time,
- * whose logits nobody looks at. Each round measures both, one after the other.
+ * whose logits nobody looks at. Each round measures both, one after the other. Then what saved lenses cost live requests.
  */
 import { Model } from "../src/native/index.js";
 import { TestRandom } from "../test/support/random.js";
 import { type Row, row } from "./figures.js";
+import { liveLensRows } from "./live-lens.js";
 import { randomModel } from "./models/random-model.js";
 
 const [blocks, tokens, top] = [8, 256, 10];
@@ -55,5 +56,6 @@ export async function benchLens({ quick, rounds }: { quick: boolean; rounds?: nu
     ...Object.entries(shares).map(([what, values], index) =>
       row(`${name}: share of the product in ${what}`, values, "x", index === 0 ? { least: 0.9 } : {}),
     ),
+    ...(await liveLensRows(rounds ?? (quick ? 1 : 5))),
   ];
 }

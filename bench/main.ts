@@ -3,7 +3,9 @@
  *   --check   exit with 1 where a goal is missed
  *   --quick   fewer rounds, nothing written: to see that a suite works
  *   --rounds N  rounds of the capture suite (default 60), or of each row of peers and forward
- *   --only PATTERN  rows of the suites peers and forward, or parts of dictionaries, lab, patch and workbench, whose name matches; the others keep their last figures
+ *   --only PATTERN  rows of the suites peers and forward, models of live, or parts of dictionaries, lab, patch and workbench, whose name matches; the others keep their last figures
+ * The goals of capture, peers, live and serve were recorded on one instruction set. On another one a sentence says so, and
+ * the results get a separate file.
  * Every figure that has a goal is a ratio of two things measured alternately in one run on one machine.
  *   --processor  the suite peers counts processor time of one thread, for a machine that others use
  */
@@ -14,6 +16,7 @@ import { parseArgs } from "node:util";
 import { version } from "../src/contracts/index.js";
 import { backendInfo } from "../src/native/index.js";
 import type { Row } from "./figures.js";
+import { goalsElsewhere, goalsRecordedOn, instructionSet, resultName } from "./instructions.js";
 import { writePeersTable } from "./peers/table.js";
 import { lineOf, type Report, terminalReport } from "./report.js";
 
@@ -39,6 +42,7 @@ const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Ro
   peers: async () => (await import("./peers/suite.js")).benchPeers,
   studies: async () => (await import("./studies.js")).benchStudies,
   workbench: async () => (await import("./workbench/suite.js")).benchWorkbench,
+  graph: async () => (await import("./graph.js")).benchGraph,
   dictionaries: async () => (await import("./dictionaries.js")).benchDictionaries,
 };
 
@@ -69,6 +73,8 @@ async function main(): Promise<void> {
   });
   print(rows.filter((each) => !report.shown.has(each)));
   if (!values.quick) await record(name, rows, loadBefore, values.only !== undefined);
+  const elsewhere = goalsElsewhere(measuredHere(name));
+  if (elsewhere !== undefined) console.error(elsewhere);
   const missed = rows.filter(({ ok }) => !ok);
   for (const { name: figure, value, goal } of missed) {
     console.error(`missed: ${figure}: ${value.toPrecision(4)}, goal ${goal}`);
@@ -81,12 +87,19 @@ function print(rows: Row[]): void {
   for (const each of rows) console.log(lineOf(each, width));
 }
 
+function measuredHere(suite: string) {
+  const { backend, systemInfo } = backendInfo();
+  return { suite, backend, here: instructionSet(systemInfo) };
+}
+
 async function record(suite: string, measured: Row[], loadBefore: number, some: boolean): Promise<void> {
   const { backend, llamaCpp, devices } = backendInfo();
+  const measuredOn = measuredHere(suite);
+  const goalsOn = goalsRecordedOn(measuredOn);
   const cpus = os.cpus();
   const folder = fileURLToPath(new URL("./results/", import.meta.url));
   await mkdir(folder, { recursive: true });
-  const path = `${folder}${suite}-${backend}.json`;
+  const path = `${folder}${resultName(measuredOn)}`;
   const rows = some ? withEarlier(measured, await readFile(path, "utf8").catch(() => "")) : measured;
   const result = {
     suite,
@@ -96,15 +109,17 @@ async function record(suite: string, measured: Row[], loadBefore: number, some: 
       backend,
       devices: devices.map(({ description }) => description),
       processor: cpus[0]?.model ?? "",
+      instructions: measuredOn.here.name,
       cores: cpus.length,
       memory_gib: Math.round(os.totalmem() / 2 ** 30),
       // Of the minute before: more than the suite's own use of the machine makes every figure doubtful.
       load_before: loadBefore,
     },
+    ...(goalsOn && { goals_recorded_on: goalsOn.name }),
     rows,
   };
   await writeFile(path, `${JSON.stringify(result, null, 2)}\n`);
-  if (suite === "peers") await writePeersTable(rows);
+  if (suite === "peers" && goalsElsewhere(measuredOn) === undefined) await writePeersTable(rows);
 }
 
 /** Rows of an earlier result that were not measured this time stay where they were. */

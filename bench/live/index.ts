@@ -18,11 +18,17 @@ import { benchServers } from "./servers.js";
 
 const demo = fileURLToPath(new URL("../../models/demo/tapline-demo.gguf", import.meta.url));
 
-export async function benchLive({ quick, report }: { quick: boolean; report: Report }): Promise<Row[]> {
-  report.stage("compiling llama-server, where it is not yet; not measured");
-  const { "llama-server": tool = "" } = await buildTools(["llama-server"]);
+interface Options {
+  quick: boolean;
+  /** Models whose label matches. */
+  only?: string;
+  report: Report;
+}
+
+export async function benchLive({ quick, only = "", report }: Options): Promise<Row[]> {
+  const chosen = ({ label }: { label: string }) => new RegExp(only).test(label);
   const label = "0.5B shape, Q8_0";
-  const path = await randomModel("q8_0");
+  const path = new RegExp(only).test(label) ? await randomModel("q8_0") : "";
   const models: LiveBench[] = [
     { label: "demo model", path: demo, tokens: 96, rounds: 12 },
     { label, path, tokens: 16, seconds: 150 },
@@ -31,11 +37,14 @@ export async function benchLive({ quick, report }: { quick: boolean; report: Rep
   const real = join(realFolder, smolLm2.name, "SmolLM2-135M-Instruct.Q8_0.gguf");
   if (existsSync(real)) models.push({ label: "SmolLM2-135M, Q8_0", path: real, tokens: 16, rounds: 9 });
   const rows: Row[] = [];
-  for (const model of models) {
+  for (const model of models.filter(chosen)) {
     report.stage(`${model.label}: edits and readings in one engine`);
     rows.push(...report.rows(...(await benchEngine(model, quick))));
   }
   const shape = { label, path, hidden: 896, nLayer: 24 };
+  if (!chosen(shape)) return rows;
+  report.stage("compiling llama-server, where it is not yet; not measured");
+  const { "llama-server": tool = "" } = await buildTools(["llama-server"]);
   report.stage(`${label}: beside llama-server, over HTTP`);
   rows.push(...(await benchServers({ ...shape, tool, tokens: 16, seconds: 30 }, quick, report)));
   return rows;

@@ -22,6 +22,8 @@ const types = {
   q5_0: { id: 6, block: 32, bytes: 22 },
   q5_1: { id: 7, block: 32, bytes: 24 },
   q8_0: { id: 8, block: 32, bytes: 34 },
+  q4_K: { id: 12, block: 256, bytes: 144 },
+  q6_K: { id: 14, block: 256, bytes: 210 },
 } as const;
 export type TensorType = keyof typeof types;
 

@@ -59,7 +59,10 @@ export function writeModel(path: string, type: TensorType, shape: Shape, weights
 }
 
 /** llama.cpp's numbers for files of mostly one type. */
-const fileTypes = { f32: 0, f16: 1, q4_0: 2, q4_1: 3, q8_0: 7, q5_0: 8, q5_1: 9 } as const;
+const fileTypes = {
+  ...{ f32: 0, f16: 1, q4_0: 2, q4_1: 3, q8_0: 7, q5_0: 8, q5_1: 9 },
+  ...{ q4_K: 15, q6_K: 18 },
+} as const;
 
 function metadata(type: TensorType, shape: Shape): Metadata {
   const { blocks, hidden, feedForward, heads, kvHeads } = shape;

@@ -1,9 +1,26 @@
 #include <algorithm>
 #include <memory>
+#include <string>
 
 #include "armed/graph_edits.h"
 
 namespace tapline {
+
+namespace {
+
+std::string name_before_edits(size_t layer) {
+  return "before_edits-" + std::to_string(layer);
+}
+
+}  // namespace
+
+std::vector<std::string> GraphEdits::outputs_before_edits() const {
+  std::vector<std::string> names(layers_.size());
+  for (size_t il = 0; armed_ && il < layers_.size(); ++il) {
+    if (layers_[il].armed()) names[il] = name_before_edits(il);
+  }
+  return names;
+}
 
 ggml_tensor* GraphEdits::extend(const llm_graph_context& graph, ggml_tensor* output, int il) {
   if (!armed_ || il < 0 || static_cast<size_t>(il) >= layers_.size()) return output;
@@ -22,8 +39,8 @@ ggml_tensor* GraphEdits::extend(const llm_graph_context& graph, ggml_tensor* out
     mismatch_ = true;
     return output;
   }
-  // Models give one name to several tensors of a block.
-  if (proof_ != nullptr) ggml_format_name(output, "before_edits-%d", il);
+  // Models give one name to several tensors of a block, and the callback looks for this one.
+  ggml_set_name(output, name_before_edits(static_cast<size_t>(il)).c_str());
   RowInput::Part part;
   part.device = *layer.device;
   part.outputs_only = !every_row;

@@ -49,6 +49,9 @@ class GraphEdits final : public BlockEnd {
   /// then disarmed.
   bool arm(const llama_batch& batch, const BatchEdits& edits, const std::set<Place>& lengths,
            const std::vector<Dot>& dots);
+  /// The names of the armed layers' outputs before their edits, by layer; empty for others. Whatever changes
+  /// a row there leaves everything in the graph as it is for rows without edits.
+  std::vector<std::string> outputs_before_edits() const;
   /// Before a decode of anything else.
   void disarm();
   /// After a decode that failed.

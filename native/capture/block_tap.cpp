@@ -2,12 +2,37 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "ggml-backend.h"
 
 namespace tapline {
+
+namespace {
+
+/// Rows between two that are needed are copied too, rather than in two copies, up to this many bytes: a copy
+/// from a device takes about as long to start as this takes to transfer.
+constexpr size_t kGapBytes = size_t{16} << 10U;
+
+bool on_host_of(const ggml_tensor* t) {
+  return ggml_backend_buffer_is_host(t->view_src != nullptr ? t->view_src->buffer : t->buffer);
+}
+
+/// Calls copy(first, count) for each run of consecutive numbers in rows[from..to).
+template <class Copy>
+void each_run(const std::vector<size_t>& rows, size_t from, size_t to, const Copy& copy) {
+  for (size_t first = from; first < to;) {
+    size_t end = first + 1;
+    while (end < to && rows[end] == rows[end - 1] + 1) ++end;
+    copy(first, end - first);
+    first = end;
+  }
+}
+
+}  // namespace
 
 void BlockTap::arm(std::vector<TapPoint> points, bool leave_early, const std::vector<MicroBatch>* rows,
                    Sink sink, const CancelToken& cancel) {
@@ -63,8 +88,14 @@ const float* BlockTap::kept_row(Place place, int batch_index) const {
 
 BlockTap::ArmedPoint BlockTap::armed_point(const TapPoint& point, bool proof_only) const {
   const Site& site = stream_->points.site(point.place());
-  return {point,      site.anchor.c_str(), site.offset, site.node,
-          proof_only, /*keep=*/false,      site.width,  site.heads};
+  ArmedPoint armed{point,      site.anchor.c_str(), site.offset, site.node,
+                   proof_only, /*keep=*/false,      site.width,  site.heads};
+  const auto layer = static_cast<size_t>(point.layer);
+  if (point.point == Point::kBlockOut && layer < outputs_.size() && !outputs_[layer].empty()) {
+    armed.anchor = outputs_[layer].c_str();
+    armed.offset = 0;
+  }
+  return armed;
 }
 
 void BlockTap::disarm() {
@@ -217,21 +248,23 @@ void BlockTap::take(ggml_tensor* t) {
   if (!in_order()) return;
 
   if (count > 0) {
-    // Values in device memory are fetched, and the edited rows are written back in one piece.
-    float* values = readable(t);
-    const auto read = [&] { sink_({point.layer, values, indices, count, point.point, width, 1, t}); };
+    const bool on_host = on_host_of(t);
+    const std::vector<size_t> rows = on_host ? std::vector<size_t>() : fetch(t, here, *indices);
+    std::vector<int> fetched;
+    for (const size_t row : rows) fetched.push_back((*indices)[row]);
+    if (!on_host) indices = &fetched;
+    const size_t given = on_host ? count : rows.size();
+    float* values = on_host ? static_cast<float*>(t->data) : staging_.data();
+    const auto read = [&] { sink_({point.layer, values, indices, given, point.point, width, 1, t}); };
     const bool reads = point.read && sink_;
     if (reads && !point.read_edited) read();
-    if (point.edits != nullptr) {
-      const auto [first, rows] = edit(*point.edits, *indices, values, here);
+    if (point.edits != nullptr && given > 0) {
+      const auto [first, edited] = edit(*point.edits, *indices, values, here);
       if (!failure_.empty()) return;
-      if (values != t->data && rows > 0) {
-        ggml_backend_tensor_set(t, values + first * width, first * width * sizeof(float),
-                                rows * width * sizeof(float));
-      }
+      if (!on_host) write_back(t, rows, first, edited, width * sizeof(float));
     }
     if (reads && point.read_edited) read();
-    if (here.keep) kept_[point.place()] = {{values, values + count * width}, *indices, width};
+    if (here.keep) kept_[point.place()] = {{values, values + given * width}, *indices, width};
   }
   finish_point();
 }
@@ -256,9 +289,49 @@ bool BlockTap::in_order() {
   return false;
 }
 
+std::vector<size_t> BlockTap::fetch(const ggml_tensor* t, const ArmedPoint& here,
+                                    const std::vector<int>& indices) {
+  const TapPoint& point = here.point;
+  const bool reads = point.read && sink_;
+  std::vector<size_t> rows;
+  if (here.keep || (reads && point.rows == nullptr)) {
+    rows.resize(indices.size());
+    std::iota(rows.begin(), rows.end(), size_t{0});
+  } else {
+    std::set<int> needed;
+    if (reads) needed.insert(point.rows->begin(), point.rows->end());
+    if (point.edits != nullptr) {
+      for (const RowEdit& edit : *point.edits) needed.insert(edit.batch_index);
+    }
+    const size_t gap = kGapBytes / (static_cast<size_t>(here.width) * sizeof(float));
+    for (size_t row = 0; row < indices.size(); ++row) {
+      if (needed.count(indices[row]) == 0) continue;
+      if (!rows.empty() && row - rows.back() - 1 <= gap) {
+        while (rows.back() + 1 < row) rows.push_back(rows.back() + 1);
+      }
+      rows.push_back(row);
+    }
+  }
+  const size_t bytes = static_cast<size_t>(here.width) * sizeof(float);
+  staging_.resize(rows.size() * static_cast<size_t>(here.width));
+  auto* const into = reinterpret_cast<char*>(staging_.data());
+  each_run(rows, 0, rows.size(), [&](size_t at, size_t count) {
+    ggml_backend_tensor_get(t, into + at * bytes, rows[at] * bytes, count * bytes);
+  });
+  return rows;
+}
+
+/// Writes `count` of the fetched rows from `first` on.
+void BlockTap::write_back(ggml_tensor* t, const std::vector<size_t>& rows, size_t first, size_t count,
+                          size_t row_bytes) const {
+  const auto* const from = reinterpret_cast<const char*>(staging_.data());
+  each_run(rows, first, first + count, [&](size_t at, size_t together) {
+    ggml_backend_tensor_set(t, from + at * row_bytes, rows[at] * row_bytes, together * row_bytes);
+  });
+}
+
 float* BlockTap::readable(const ggml_tensor* t) {
-  if (ggml_backend_buffer_is_host(t->view_src != nullptr ? t->view_src->buffer : t->buffer))
-    return static_cast<float*>(t->data);
+  if (on_host_of(t)) return static_cast<float*>(t->data);
   staging_.resize(static_cast<size_t>(ggml_nelements(t)));
   ggml_backend_tensor_get(t, staging_.data(), 0, ggml_nbytes(t));
   return staging_.data();

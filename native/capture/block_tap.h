@@ -23,6 +23,9 @@ struct TapPoint {
   const std::vector<RowEdit>* edits = nullptr;
   Point point = Point::kBlockOut;
   bool read_edited = false;  // reads after the edits, as the graph continues
+  /// Batch indices of the rows to read, ascending: others are not fetched from a device, but may be read.
+  /// Null: all.
+  const std::vector<int>* rows = nullptr;
 
   Place place() const { return {layer, point}; }
 };
@@ -68,6 +71,8 @@ class BlockTap {
   /// without further readings or edits.
   explicit BlockTap(bool shared = false) : shared_(shared) {}
   void describe(const ResidualStream* stream) { stream_ = stream; }
+  /// Names of block outputs in graphs that change them afterwards, by layer; empty where they do not.
+  void name_outputs(std::vector<std::string> names) { outputs_ = std::move(names); }
 
   /// `points` in any order, each at a place where a tensor is computed. `rows` are the tokens of each
   /// micro-batch.
@@ -122,11 +127,16 @@ class BlockTap {
   bool in_order();
   /// A contiguous tensor's numbers in host memory.
   float* readable(const ggml_tensor* t);
+  /// Copies the rows that a point needs from a device, and some in between; returns their numbers.
+  std::vector<size_t> fetch(const ggml_tensor* t, const ArmedPoint& here, const std::vector<int>& indices);
+  void write_back(ggml_tensor* t, const std::vector<size_t>& rows, size_t first, size_t count,
+                  size_t row_bytes) const;
   void look_for_positions(const ggml_tensor* node);
   void fail(const std::string& sentence);
 
   bool shared_;
   const ResidualStream* stream_ = nullptr;
+  std::vector<std::string> outputs_;
   std::vector<ArmedPoint> points_;
   const std::vector<MicroBatch>* batches_ = nullptr;
   Sink sink_;

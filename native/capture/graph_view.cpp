@@ -44,8 +44,9 @@ GraphView::GraphView(ggml_cgraph* graph) {
 
 std::string GraphView::original_name(const ggml_tensor* tensor) {
   if (!is_copy(tensor)) return tensor->name;
-  const char* begin = std::strchr(tensor->name, '#') + 1;
-  return {begin, std::strrchr(tensor->name, '#')};
+  const std::string name = tensor->name;  // device#name#number
+  const size_t begin = name.find('#') + 1;
+  return name.substr(begin, name.rfind('#') - begin);
 }
 
 void GraphView::trace_copies() {
@@ -59,7 +60,8 @@ void GraphView::trace_copies() {
       const std::string name = original_name(source);
       for (int j = i - 1; j >= 0; --j) {
         if (name != node(j)->name || !same_layout(source, node(j))) continue;
-        const std::string device(source->name, std::strchr(source->name, '#'));
+        const std::string copy = source->name;
+        const std::string device = copy.substr(0, copy.find('#'));
         if (!claimed.emplace(device, j).second) copies_known_ = false;
         index_.emplace(source, j);
         return;

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "capture/lens_translator.h"
@@ -11,15 +11,16 @@ namespace tapline {
 
 /// Rows of one place, [rows, n_embd].
 struct LensRows {
-  std::vector<float> states;
-  std::optional<Translator> translator;  // none: the logit lens itself
+  const float* states = nullptr;
+  const Translator* translator = nullptr;  // null: the logit lens itself
 };
 
 struct LensRequest {
-  std::vector<LensRows> places;  // all with the same number of rows
-  std::vector<float> output;     // rows of the last block for divergences; or empty
-  int top = 0;                   // most probable tokens per row
-  std::vector<int32_t> targets;  // [rows], as of top_tokens(); empty: none
+  std::vector<LensRows> places;
+  size_t rows = 0;                // of each place
+  const float* output = nullptr;  // rows of the last block for divergences; or null
+  int top = 0;                    // most probable tokens per row
+  std::vector<int32_t> targets;   // [rows], as of top_tokens(); empty: none
   bool entropy = false;
 };
 

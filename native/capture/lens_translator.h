@@ -3,7 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "base/counted.h"
 #include "ggml-backend.h"
+#include "ggml-cpp.h"
+#include "ggml.h"
 
 namespace tapline {
 
@@ -18,8 +21,28 @@ struct Translator {
   bool residual = false;
 };
 
-/// Translates rows [rows, n_embd] in place, on a backend, in float32. Throws kInvalidArgument if the file
-/// does not contain the numbers, kOutOfMemory, kCompute.
-void translate(ggml_backend_t backend, const Translator& translator, std::vector<float>& rows, int n_embd);
+/// Whether two translators are the same one, and an order among them.
+bool operator<(const Translator& a, const Translator& b);
+
+/// A translator's numbers in a backend's memory, as the file has them.
+class LoadedTranslator : public Counted<LoadedTranslator> {
+ public:
+  /// Throws kInvalidArgument if the file does not contain the numbers, kOutOfMemory.
+  LoadedTranslator(ggml_backend_t backend, const Translator& translator, int n_embd);
+
+  /// Translates rows [rows, n_embd] in place, in float32. With the processor's own products, the numbers of a
+  /// row do not depend on the other rows. Throws kOutOfMemory, kCompute.
+  void apply(std::vector<float>& rows);
+
+ private:
+  ggml_backend_t backend_;
+  int n_embd_;
+  bool residual_;
+  ggml_context_ptr weights_;
+  ggml_backend_buffer_ptr buffer_;
+  ggml_tensor* matrix_ = nullptr;
+  ggml_tensor* bias_ = nullptr;  // null: none
+  ggml_gallocr_ptr scratch_;     // widened parts of the matrix, and rows
+};
 
 }  // namespace tapline

@@ -173,19 +173,28 @@ TopTokens LogitLens::top(const float* states, size_t rows, int k, const int32_t*
   return all;
 }
 
-std::vector<LensReading> LogitLens::read(LensRequest request, const CancelToken& cancel) {
+std::shared_ptr<LoadedTranslator> LogitLens::load(const Translator& translator) {
+  return std::make_shared<LoadedTranslator>(devices_->list.front(), translator, n_embd_);
+}
+
+std::vector<LensReading> LogitLens::read(const LensRequest& request, const CancelToken& cancel) {
   const auto width = static_cast<size_t>(n_embd_);
   const auto vocabulary = static_cast<size_t>(n_vocab_);
-  const size_t rows = request.places.front().states.size() / width;
-  for (LensRows& place : request.places) {
-    cancel.check();
-    if (place.translator) translate(devices_->list.front(), *place.translator, place.states, n_embd_);
-  }
+  const size_t rows = request.rows;
   // For each group of rows: the model's output, if given, then place by place.
-  std::vector<const std::vector<float>*> sources;
-  if (!request.output.empty()) sources.push_back(&request.output);
+  std::vector<const float*> sources;
+  if (request.output != nullptr) sources.push_back(request.output);
   const size_t first_place = sources.size();
-  for (const LensRows& place : request.places) sources.push_back(&place.states);
+  std::vector<std::vector<float>> translated;
+  translated.reserve(request.places.size());
+  for (const LensRows& place : request.places) {
+    cancel.check();
+    sources.push_back(place.states);
+    if (place.translator == nullptr) continue;
+    std::vector<float>& values = translated.emplace_back(place.states, place.states + rows * width);
+    load(*place.translator)->apply(values);
+    sources.back() = values.data();
+  }
   const size_t at_once = std::max<size_t>(1, kLogitsAtOnce / vocabulary / sources.size());
 
   std::vector<LensReading> readings(request.places.size());
@@ -196,8 +205,8 @@ std::vector<LensReading> LogitLens::read(LensRequest request, const CancelToken&
     cancel.check();
     const size_t count = std::min(at_once, rows - first);
     stacked.clear();
-    for (const std::vector<float>* source : sources) {
-      const float* from = source->data() + first * width;
+    for (const float* source : sources) {
+      const float* from = source + first * width;
       stacked.insert(stacked.end(), from, from + count * width);
     }
     const float* found = computed(stacked.data(), sources.size() * count, buffer);
@@ -218,7 +227,7 @@ std::vector<LensReading> LogitLens::read(LensRequest request, const CancelToken&
 
 void LogitLens::compare(const LensRequest& request, const float* logits, size_t count,
                         std::vector<LensReading>& readings) {
-  const bool compared = !request.output.empty();
+  const bool compared = request.output != nullptr;
   if (!request.entropy && !compared) return;
   const auto vocabulary = static_cast<size_t>(n_vocab_);
   const size_t before =

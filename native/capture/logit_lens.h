@@ -27,9 +27,13 @@ class LogitLens {
   /// Top k of each row of block outputs [rows, n_embd]; targets as of top_tokens().
   TopTokens top(const float* states, size_t rows, int k, const int32_t* targets = nullptr);
 
+  /// A translator in the memory of the first device of the weights. Throws kInvalidArgument if the file does
+  /// not contain its numbers, kOutOfMemory.
+  std::shared_ptr<LoadedTranslator> load(const Translator& translator);
+
   /// Reads rows of several places, through their translators if given. The head is one product over all
   /// places, for as many rows as memory for logits allows.
-  std::vector<LensReading> read(LensRequest request, const CancelToken& cancel);
+  std::vector<LensReading> read(const LensRequest& request, const CancelToken& cancel);
 
  private:
   struct Devices;

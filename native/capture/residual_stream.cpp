@@ -259,6 +259,7 @@ ResidualStream describe(const GraphView& view, uint32_t n_tokens, const Model& m
   stream.points = find_block_points(view, outputs, info.n_embd, subject, is_token_leaf);
   stream.attention_paths = read_attention_paths(view, model, stream.points, n_tokens, subject);
   stream.mlp_paths = read_mlp_paths(view, model, stream.points, n_tokens, subject);
+  stream.ffn_inputs = read_ffn_input_paths(view, model, stream.points, n_tokens, subject);
   if (side != nullptr) stream.side_path = side->what;
   stream.heads_every_row = !picks_rows(view, to_end);
   stream.packs_sequences =

@@ -5,6 +5,7 @@
 
 #include "capture/attention_path.h"
 #include "capture/block_points.h"
+#include "capture/ffn_input_path.h"
 #include "capture/lens_recipe.h"
 #include "capture/mlp_path.h"
 #include "llama.h"
@@ -28,6 +29,7 @@ struct ResidualStream {
   BlockPoints points;               // each proven or rejected separately
   std::vector<AttentionPath> attention_paths;  // from a block's input to attn_out; index = layer
   std::vector<MlpPath> mlp_paths;              // from there, or from mid, to ffn_out
+  std::vector<FfnInputPath> ffn_inputs;        // from there to ffn_in
   LensRecipe lens;  // final norm and output head, from the graph after the last block
   /// The output head computes every row (cogvlm). llama.cpp then returns the first rows as the requested
   /// ones, so logits are correct only if all rows are requested.

@@ -244,6 +244,24 @@ FeatureOfRow Dictionary::feature(const float* row, int index,
   return found;
 }
 
+double Dictionary::linear_feature(int index, float* weights) const {
+  const auto hidden = static_cast<size_t>(layout_.hidden);
+  const float* row = encoder_.read(static_cast<size_t>(index), 0, hidden, weights);
+  if (row != weights) std::copy_n(row, hidden, weights);
+  double constant = 0;
+  for (size_t i = 0; layout_.subtract_bias && i < hidden; ++i)
+    constant -= static_cast<double>(weights[i]) * static_cast<double>(decoder_bias_[i]);
+  if (gain_ == nullptr) return constant + static_cast<double>(encoder_bias_[index]);
+  for (size_t i = 0; i < hidden; ++i) weights[i] *= gain_[index];
+  return constant * static_cast<double>(gain_[index]) + static_cast<double>(magnitude_[index]);
+}
+
+void Dictionary::decoder_row(int index, float* row) const {
+  const auto hidden = static_cast<size_t>(layout_.hidden);
+  const float* found = decoder_.read(static_cast<size_t>(index), 0, hidden, row);
+  if (found != row) std::copy_n(found, hidden, row);
+}
+
 std::vector<float> Dictionary::decode(const SparseRows& sparse, const float* rows, int threads,
                                       const CancelToken& cancel) const {
   const auto hidden = static_cast<size_t>(layout_.hidden);

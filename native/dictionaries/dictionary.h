@@ -64,6 +64,7 @@ class Dictionary {
   explicit Dictionary(const Layout& layout);
 
   int hidden() const { return layout_.hidden; }
+  RowScaling scaling() const { return layout_.scaling; }
   /// Returns the index; throws kInvalidArgument if there is no such feature.
   int checked_feature(int index) const;
 
@@ -75,6 +76,16 @@ class Dictionary {
   /// undo their scaling, and for a skip term.
   std::vector<float> decode(const SparseRows& sparse, const float* rows, int threads,
                             const CancelToken& cancel) const;
+
+  /// A feature's activation where it is active, as a linear function of the scaled row: writes the weights,
+  /// [hidden], and returns the constant.
+  double linear_feature(int index, float* weights) const;
+  /// A row of the decoder, [hidden].
+  void decoder_row(int index, float* row) const;
+  /// [hidden]
+  const float* decoder_bias() const { return decoder_bias_; }
+  /// [hidden, hidden], row i of output i; null without a skip term.
+  const float* skip() const { return skip_; }
 
   /// One feature of a row, [hidden]. If only the k most active count, others are also computed, until k more
   /// active ones are found, but only if use(activation) depends on it.

@@ -185,12 +185,13 @@ json LiveAnswer::prompt(LiveTrack& track) const {
   return list;
 }
 
-/// Tokens of a lens, from the most probable.
-json LiveAnswer::candidates(const std::vector<llama_token>& ids, const std::vector<float>& probabilities,
-                            size_t first, size_t end) const {
+/// At most `count` tokens of a lens, from the most probable.
+json LiveAnswer::candidates(const LiveReading& row, size_t first, int count) const {
   json list = json::array();
-  for (size_t i = first; i < end; ++i)
-    list.push_back({{"token_id", ids[i]}, {"token", piece(ids[i])}, {"probability", probabilities[i]}});
+  for (size_t i = first; i < first + static_cast<size_t>(count) && row.lens_ids[i] >= 0; ++i) {
+    const llama_token id = row.lens_ids[i];
+    list.push_back({{"token_id", id}, {"token", piece(id)}, {"probability", row.lens_probabilities[i]}});
+  }
   return list;
 }
 
@@ -215,20 +216,12 @@ json LiveAnswer::reading(const LiveReading& row) const {
     }
     entry["features"][watch.dictionaries[i].name] = std::move(active);
   }
-  size_t next = 0;
-  for (size_t layer = 0; layer < row.lens_read.size(); ++layer) {
-    if (!row.lens_read[layer]) continue;
-    const size_t end = std::min(row.lens_ids.size(), next + static_cast<size_t>(watch.lens_top));
-    entry["lens"][std::to_string(watch.layers[layer])] =
-        candidates(row.lens_ids, row.lens_probabilities, next, end);
-    next = end;
-  }
-  for (size_t lens = 0; lens < row.translated.size(); ++lens) {
-    for (size_t layer = 0; layer < row.translated[lens].size(); ++layer) {
-      const LiveCandidates& found = row.translated[lens][layer];
-      if (found.ids.empty()) continue;
-      entry["lenses"][watch.lenses[lens].name][std::to_string(watch.layers[layer])] =
-          candidates(found.ids, found.probabilities, 0, found.ids.size());
+  for (size_t lens = 0; !row.lens_ids.empty() && lens <= watch.lenses.size(); ++lens) {
+    for (size_t layer = 0; layer < watch.layers.size(); ++layer) {
+      json list = candidates(row, watch.first_token(lens, layer), watch.lens_top);
+      if (list.empty()) continue;
+      json& of_lens = lens == 0 ? entry["lens"] : entry["lenses"][watch.lenses[lens - 1].name];
+      of_lens[std::to_string(watch.layers[layer])] = std::move(list);
     }
   }
   return entry;

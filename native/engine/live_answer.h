@@ -35,8 +35,7 @@ class LiveAnswer {
   json prompt(LiveTrack& track) const;
   json interventions(const std::vector<EditEffect>& effects) const;
   json reading(const LiveReading& row) const;
-  json candidates(const std::vector<llama_token>& ids, const std::vector<float>& probabilities, size_t first,
-                  size_t end) const;
+  json candidates(const LiveReading& row, size_t first, int count) const;
   std::string piece(llama_token token) const;
 
   std::shared_ptr<LiveRequest> request_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -57,9 +58,7 @@ LiveBatch::LiveBatch(ServerSlots& slots, LiveRegistry& registry, const ResidualS
       owners_(static_cast<size_t>(slots.count())) {
   tap_.describe(&stream_);
   if (stream_.lens.supported) {
-    const llama_model* model = llama_get_model(slots.context());
-    lens_ = std::make_unique<LogitLens>(model, stream_.lens, n_embd_,
-                                        llama_vocab_n_tokens(llama_model_get_vocab(model)), n_threads);
+    lenses_ = std::make_unique<LiveLenses>(llama_get_model(slots.context()), stream_.lens, n_threads);
   }
   if (in_graph) graph_ = std::make_unique<GraphEdits>(slots.context(), stream_);
   slots_.set_decode([this](llama_context* ctx, llama_batch batch) { return decode(ctx, batch); });
@@ -78,38 +77,58 @@ int LiveBatch::decode(llama_context* ctx, llama_batch batch) {
     return llama_decode(ctx, batch);
   }
   plan(batch);
-  std::string fault;
-  in_graph_ = arm_graph(batch);
-  const int status = in_graph_ ? decode_in_graph(ctx, batch, fault) : decode_with_callback(ctx, batch, fault);
-  if (status != 0) return status;  // the server tries again with fewer tokens, or gives up
-  for (const Owner& owner : owners_) {
-    if (owner.request && !fault.empty()) fail(owner.request, fault);
+  if (!arm_graph(batch)) {
+    for (Owner& owner : owners_) owner.in_graph = false;
+    plan(batch);
   }
+  const int status = decode_armed(ctx, batch);
+  if (status != 0) return status;  // the server tries again with fewer tokens, or gives up
   commit(ctx, batch);
   return status;
 }
 
-int LiveBatch::decode_with_callback(llama_context* ctx, const llama_batch& batch, std::string& fault) {
-  const std::vector<MicroBatch> micros =
-      plan_micro_batches(batch, kSplit, llama_n_ubatch(ctx), llama_n_rs_seq(ctx));
-  tap_.arm(
-      points(), /*leave_early=*/false, &micros, [this](const TappedRows& rows) { read(rows); },
-      CancelToken());
+/// Requests of both kinds share a decode. A row belongs to one request, so only one of the two changes it:
+/// the callback acts on a block's output before the graph's edits, which leave the rows of other requests as
+/// they are to the bit, and does not touch rows of requests in the graph.
+int LiveBatch::decode_armed(llama_context* ctx, const llama_batch& batch) {
+  const bool in_graph = any_in_graph();
+  std::vector<TapPoint> places = points();
+  const bool tapped = !places.empty();
+  std::vector<MicroBatch> micros;
+  if (tapped) {
+    micros = plan_micro_batches(batch, kSplit, llama_n_ubatch(ctx), llama_n_rs_seq(ctx));
+    tap_.name_outputs(in_graph ? graph_->outputs_before_edits() : std::vector<std::string>());
+    tap_.arm(
+        std::move(places), /*leave_early=*/false, &micros, [this](const TappedRows& rows) { read(rows); },
+        CancelToken());
+  }
   int status = 0;
   try {
-    const EvalCallbackScope callback(ctx, BlockTap::on_node, &tap_);
+    std::optional<EvalCallbackScope> callback;
+    if (tapped) callback.emplace(ctx, BlockTap::on_node, &tap_);
     status = llama_decode(ctx, batch);
   } catch (...) {
     tap_.disarm();
+    if (in_graph) graph_->abandon();
     throw;
   }
-  try {
-    tap_.check();
-  } catch (const Error& error) {
-    fault = error.what();
+  if (tapped && status == 0) {
+    try {
+      tap_.check();
+    } catch (const Error& error) {
+      fail_owners(/*in_graph=*/false, error.what());
+    }
   }
   tap_.disarm();
+  if (in_graph && status != 0) graph_->abandon();
+  if (in_graph && status == 0) collect_graph(batch);
   return status;
+}
+
+void LiveBatch::fail_owners(bool in_graph, const std::string& sentence) {
+  for (const Owner& owner : owners_) {
+    if (owner.request && owner.in_graph == in_graph) fail(owner.request, sentence);
+  }
 }
 
 std::vector<EditEffect>& LiveBatch::Owner::effects_at(int index) {
@@ -144,6 +163,7 @@ bool LiveBatch::find_owners(const llama_batch& batch) {
     owner.track = &entry.request->track(entry.index);
     owner.n_prompt = owner.track->n_prompt;
     owner.effects.resize(entry.request->plan.edits.size());
+    owner.in_graph = graph_ && !without_graph_ && fits_graph(entry.request->plan);
     any = true;
   }
   return any;
@@ -152,10 +172,13 @@ bool LiveBatch::find_owners(const llama_batch& batch) {
 /// Applies the requests' plans to the rows of this batch.
 void LiveBatch::plan(const llama_batch& batch) {
   edits_.clear();
+  graph_edits_.clear();
   rows_.clear();
+  for (Owner& owner : owners_) owner.states_bytes = 0;
   row_at_.assign(static_cast<size_t>(batch.n_tokens), -1);
   guarded_.assign(static_cast<size_t>(batch.n_tokens), nullptr);
   read_.clear();
+  lengths_.clear();
   for (int i = 0; i < batch.n_tokens; ++i) {
     const int slot = batch.seq_id[i][0];
     Owner& owner = owners_[static_cast<size_t>(slot)];
@@ -179,10 +202,11 @@ void LiveBatch::plan(const llama_batch& batch) {
         owner.track->first_edited = std::min(owner.track->first_edited, index);
       return true;
     };
-    if (!owner.track->plain && !plan.edits.empty()) edits_.add(plan.edits, owner.effects_at(index), i, acts);
+    BatchEdits& edits = owner.in_graph ? graph_edits_ : edits_;
+    if (!owner.track->plain && !plan.edits.empty()) edits.add(plan.edits, owner.effects_at(index), i, acts);
     if (owner.track->depends_on_edit() && batch.logits[i] == 0 && n_layer_ > 1) {
       guarded_[static_cast<size_t>(i)] = &owner;
-      read_.insert({n_layer_ - 2});
+      want(owner, {n_layer_ - 2}, i);
     }
     const bool next = next_watched(plan.watch, *owner.track, index, owner.n_prompt);
     const bool watched = next || prompt_row_watched(plan.watch, index, owner.n_prompt);
@@ -192,8 +216,8 @@ void LiveBatch::plan(const llama_batch& batch) {
     row.slot = slot;
     row.index = index;
     row.watched = watched;
-    for (const LiveProbe& probe : plan.probes) read_.insert(probe.place.computed_at());
-    if (watched) row.reading = reading_of(plan, owner);
+    for (const LiveProbe& probe : plan.probes) want(owner, probe.place, i);
+    if (watched) row.reading = reading_of(plan, owner, i);
     row.reading.token = batch.token[i];
     row.reading.next_watched = next;
     row.reading.probes.assign(plan.probes.size(), std::numeric_limits<double>::quiet_NaN());
@@ -211,13 +235,26 @@ void LiveBatch::track_token(LiveTrack& track, const LivePlan& plan, llama_token 
       found->second.after(common_token_to_piece(vocab_, token, /*special=*/true), plan.thinking);
 }
 
+/// Notes that a row of a place is read. Rows come in ascending order.
+void LiveBatch::want(const Owner& owner, const Place& place, int batch_index) {
+  const Place computed = place.computed_at();
+  if (owner.in_graph) {
+    lengths_.insert(computed);
+    return;
+  }
+  std::vector<int>& rows = read_[computed];
+  if (rows.empty() || rows.back() != batch_index) rows.push_back(batch_index);
+}
+
 std::vector<TapPoint> LiveBatch::points() const {
-  std::map<Place, bool> places;  // whether they are read
-  for (const auto& [place, rows] : edits_.by_place()) places[place] = false;
-  for (const Place& place : read_) places[place] = true;
+  std::map<Place, const std::vector<int>*> places;  // the rows that are read
+  for (const auto& [place, rows] : edits_.by_place()) places[place] = nullptr;
+  for (const auto& [place, rows] : read_) places[place] = &rows;
   std::vector<TapPoint> points;
-  for (const auto& [place, read] : places)
-    points.push_back({place.layer, read, edits_.at(place), place.point});
+  for (const auto& [place, rows] : places) {
+    points.push_back(
+        {place.layer, rows != nullptr, edits_.at(place), place.point, /*read_edited=*/false, rows});
+  }
   return points;
 }
 
@@ -231,6 +268,7 @@ void LiveBatch::on_slot_release(int slot, int task) {
     slots_.wipe(slot);
   }
   registry_.remove(task);
+  if (lenses_) lenses_->evict(registry_);
 }
 
 }  // namespace tapline

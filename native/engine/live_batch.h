@@ -9,8 +9,8 @@
 #include "armed/graph_edits.h"
 #include "capture/batch_edits.h"
 #include "capture/block_tap.h"
-#include "capture/logit_lens.h"
 #include "capture/residual_stream.h"
+#include "engine/live_lenses.h"
 #include "engine/live_registry.h"
 #include "engine/server_slots.h"
 
@@ -47,6 +47,7 @@ class LiveBatch {
     std::shared_ptr<LiveRequest> request;  // empty: the slot has none
     LiveTrack* track = nullptr;
     int n_prompt = 0;
+    bool in_graph = false;  // its edits and readings are nodes of the graph; otherwise the callback's
     // Of this decode; recorded once it has succeeded.
     std::vector<EditEffect> effects;
     std::map<int, std::vector<EditEffect>> answer_effects;
@@ -65,28 +66,27 @@ class LiveBatch {
   };
 
   int decode(llama_context* ctx, llama_batch batch);
-  int decode_with_callback(llama_context* ctx, const llama_batch& batch, std::string& fault);
+  int decode_armed(llama_context* ctx, const llama_batch& batch);
   bool find_owners(const llama_batch& batch);
   void plan(const llama_batch& batch);
   void track_token(LiveTrack& track, const LivePlan& plan, llama_token token, int place);
   std::vector<TapPoint> points() const;
-  LiveReading reading_of(const LivePlan& plan, Owner& owner);
+  void want(const Owner& owner, const Place& place, int batch_index);
+  LiveReading reading_of(const LivePlan& plan, Owner& owner, int batch_index);
   void read(const TappedRows& rows);
   void read_watched(const LiveWatch& watch, const TappedRows& tapped, const float* values,
                     LiveReading& reading);
   bool fits_graph(const LivePlan& plan) const;
+  bool any_in_graph() const;
   static Dot probe_dot(const LiveRequest& request, size_t index);
   static Dot projection_dot(const LiveRequest& request, size_t index);
   std::vector<Dot> dots_of_rows() const;
   void read_from_graph(Row& row, int batch_index);
   bool arm_graph(const llama_batch& batch);
-  int decode_in_graph(llama_context* ctx, const llama_batch& batch, std::string& fault);
+  void collect_graph(const llama_batch& batch);
+  void fail_owners(bool in_graph, const std::string& sentence);
   void commit(llama_context* ctx, const llama_batch& batch);
-  void read_all_lenses();
-  bool read_lens(int slot);
-  void read_translated();
-  void translate_rows(const std::vector<LiveReading*>& readings, size_t lens, size_t layer,
-                      const Translator& translator, int top);
+  void read_lenses();
   void read_features();
   void check_conditions(const Row& row);
   void refuse_non_finite(llama_context* ctx, const llama_batch& batch);
@@ -102,21 +102,22 @@ class LiveBatch {
   const int n_embd_;
   const int n_layer_;
   BlockTap tap_;
-  std::unique_ptr<GraphEdits> graph_;  // null: the callback computes everything
-  bool without_graph_ = false;         // it ran out of memory
-  std::unique_ptr<LogitLens> lens_;
+  std::unique_ptr<GraphEdits> graph_;   // null: the callback computes everything
+  bool without_graph_ = false;          // it ran out of memory
+  std::unique_ptr<LiveLenses> lenses_;  // null: the model has no lens
   const int n_threads_;
   unsigned decodes_ = 0;
 
   // Of the decode under way.
-  bool in_graph_ = false;
   std::vector<Owner> owners_;  // by slot
-  BatchEdits edits_;
+  BatchEdits edits_;           // by the callback
+  BatchEdits graph_edits_;
   std::vector<Row> rows_;
-  std::vector<int> row_at_;      // by batch index: the index in rows_; -1: not read
-  std::vector<Owner*> guarded_;  // by batch index: fails if this row overflows; or null
-  std::set<Place> read_;         // places where tensors are computed
-  std::vector<float> heads_;     // of a row, while several are read as one
+  std::vector<int> row_at_;                 // by batch index: the index in rows_; -1: not read
+  std::vector<Owner*> guarded_;             // by batch index: fails if this row overflows; or null
+  std::map<Place, std::vector<int>> read_;  // places of computed tensors that the callback reads, with rows
+  std::set<Place> lengths_;                 // those that the graph measures
+  std::vector<float> heads_;                // of a row, while several are read as one
 };
 
 }  // namespace tapline

@@ -38,6 +38,7 @@ void check_watched_places(const LiveWatch& watch, const ResidualStream& stream) 
   }
   const bool in_stream =
       watch.point == Point::kBlockIn || watch.point == Point::kMid || watch.point == Point::kBlockOut;
+  if (watch.lens_top > 0 && !stream.lens.supported) refuse(stream.lens.reason);
   if (watch.lens_top > 0 && !in_stream)
     refuse("The lens reads the residual stream (block_in, mid, block_out), not ", name_of(watch.point), ".");
 }

@@ -50,7 +50,9 @@ std::vector<Dot> LiveBatch::dots_of_rows() const {
   std::set<const LiveRequest*> probed;
   std::set<const LiveRequest*> projected;
   for (const Row& row : rows_) {
-    const LiveRequest* request = owners_[static_cast<size_t>(row.slot)].request.get();
+    const Owner& owner = owners_[static_cast<size_t>(row.slot)];
+    if (!owner.in_graph) continue;
+    const LiveRequest* request = owner.request.get();
     probed.insert(request);
     if (row.watched) projected.insert(request);
   }
@@ -65,48 +67,42 @@ std::vector<Dot> LiveBatch::dots_of_rows() const {
   return dots;
 }
 
-/// The graph is changed for all live requests or none: it stays the same while they are generated, and the
-/// callback reads activations before any edit.
+bool LiveBatch::any_in_graph() const {
+  return std::any_of(owners_.begin(), owners_.end(), [](const Owner& owner) { return owner.in_graph; });
+}
+
+/// Prepares the graph for the requests that it can compute. False if they do not fit: the callback then
+/// computes them.
 bool LiveBatch::arm_graph(const llama_batch& batch) {
-  if (!graph_ || without_graph_) return false;
-  const bool fits = registry_.all([this](const LiveRequest& request) { return fits_graph(request.plan); });
-  if (!fits) {
-    graph_->disarm();
-    return false;
+  if (!any_in_graph()) {
+    if (graph_) graph_->disarm();
+    return true;
   }
   try {
-    return graph_->arm(batch, edits_, read_, dots_of_rows());
+    return graph_->arm(batch, graph_edits_, lengths_, dots_of_rows());
   } catch (const Error&) {
     without_graph_ = true;  // the callback needs no memory of the device
     return false;
   }
 }
 
-int LiveBatch::decode_in_graph(llama_context* ctx, const llama_batch& batch, std::string& fault) {
-  int status = 0;
+/// After a successful decode: the effects and readings of the requests in the graph.
+void LiveBatch::collect_graph(const llama_batch& batch) {
   try {
-    status = llama_decode(ctx, batch);
-  } catch (...) {
-    graph_->abandon();
-    throw;
-  }
-  if (status != 0) {
-    graph_->abandon();
-    return status;
-  }
-  try {
-    graph_->collect(batch, edits_);
+    graph_->collect(batch, graph_edits_);
   } catch (const Error& error) {
-    fault = error.what();
-    return status;
+    fail_owners(/*in_graph=*/true, error.what());
+    return;
   }
   for (int i = 0; i < batch.n_tokens; ++i) {
     Owner* const guarded = guarded_[static_cast<size_t>(i)];
-    if (guarded != nullptr && overflows(graph_->length({n_layer_ - 2}, i))) guarded->overflowed = true;
+    if (guarded != nullptr && guarded->in_graph && overflows(graph_->length({n_layer_ - 2}, i)))
+      guarded->overflowed = true;
     const int at = row_at_[static_cast<size_t>(i)];
-    if (at >= 0) read_from_graph(rows_[static_cast<size_t>(at)], i);
+    if (at < 0) continue;
+    Row& row = rows_[static_cast<size_t>(at)];
+    if (owners_[static_cast<size_t>(row.slot)].in_graph) read_from_graph(row, i);
   }
-  return status;
 }
 
 void LiveBatch::read_from_graph(Row& row, int batch_index) {

@@ -16,15 +16,14 @@ constexpr int kLogitsLookedAt = 16;
 
 /// After a successful decode: records readings and effects in the requests.
 void LiveBatch::commit(llama_context* ctx, const llama_batch& batch) {
-  read_translated();
-  read_all_lenses();
+  read_lenses();
   read_features();
   refuse_non_finite(ctx, batch);
   for (Owner& owner : owners_) {
     if (!owner.request) continue;
     LiveTrack& track = *owner.track;
     const std::lock_guard<std::mutex> lock(track.mutex);
-    (in_graph_ ? track.in_graph : track.by_callback) = true;
+    (owner.in_graph ? track.in_graph : track.by_callback) = true;
     for (size_t i = 0; i < owner.effects.size(); ++i) track.effects[i].add(owner.effects[i]);
     for (auto& [index, of_row] : owner.answer_effects) track.answer_effects[index] = std::move(of_row);
   }
@@ -40,60 +39,14 @@ void LiveBatch::commit(llama_context* ctx, const llama_batch& batch) {
   }
 }
 
-/// The lens of all rows as one product. If the rows of one request are not finite, that fails for all, so
-/// each slot is read separately: refuse_non_finite() ends that request.
-void LiveBatch::read_all_lenses() {
-  if (!lens_ || read_lens(-1)) return;
-  for (int slot = 0; slot < slots_.count(); ++slot) {
-    if (read_lens(slot)) continue;
-    for (Row& row : rows_) {
-      if (row.slot == slot) row.reading.lens_read.assign(row.reading.lens_read.size(), false);
-    }
-  }
-}
-
-/// The same for the rows of one slot, or of all for -1. Returns false if that fails.
-bool LiveBatch::read_lens(int slot) {
-  const auto width = static_cast<size_t>(n_embd_);
-  const auto most_of = [this](const Row& row) {
-    return owners_[static_cast<size_t>(row.slot)].request->plan.watch.lens_top;
-  };
-  int most = 0;
-  std::vector<float> states;
-  for (const Row& row : rows_) {
-    const LiveReading& reading = row.reading;
-    if (reading.lens_rows.empty() || (slot >= 0 && row.slot != slot)) continue;
-    most = std::max(most, most_of(row));
-    for (size_t layer = 0; layer < reading.lens_read.size(); ++layer) {
-      if (!reading.lens_read[layer]) continue;
-      const float* values = reading.lens_rows.data() + layer * width;
-      states.insert(states.end(), values, values + width);
-    }
-  }
-  if (states.empty()) return true;
-  TopTokens top;
-  try {
-    top = lens_->top(states.data(), states.size() / width, most);
-  } catch (const Error&) {
-    return false;
-  }
-  const auto count = static_cast<size_t>(top.k);
-  size_t next = 0;
+void LiveBatch::read_lenses() {
+  std::vector<LiveLenses::Row> rows;
   for (Row& row : rows_) {
-    LiveReading& reading = row.reading;
-    if (reading.lens_rows.empty() || (slot >= 0 && row.slot != slot)) continue;
-    const size_t wanted = std::min(static_cast<size_t>(most_of(row)), count);
-    for (const bool read : reading.lens_read) {
-      if (!read) continue;
-      const size_t first = next++ * count;
-      for (size_t i = first; i < first + wanted; ++i) {
-        reading.lens_ids.push_back(top.ids[i]);
-        reading.lens_probabilities.push_back(top.probabilities[i]);
-      }
-    }
-    reading.lens_rows = {};
+    if (row.reading.lens_rows.empty()) continue;
+    const LiveRequest& request = *owners_[static_cast<size_t>(row.slot)].request;
+    rows.push_back({row.slot, &request.plan.watch, &row.reading});
   }
-  return true;
+  if (lenses_ && !rows.empty()) lenses_->read(rows);
 }
 
 /// Conditions apply to the rows that predict tokens, over a number of consecutive tokens.

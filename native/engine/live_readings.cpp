@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <limits>
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,7 +12,7 @@
 namespace tapline {
 
 /// An empty reading of a watched row, whose places the tap then reads.
-LiveReading LiveBatch::reading_of(const LivePlan& plan, Owner& owner) {
+LiveReading LiveBatch::reading_of(const LivePlan& plan, Owner& owner, int batch_index) {
   LiveReading reading;
   const LiveWatch& watch = plan.watch;
   const auto missing = std::numeric_limits<float>::quiet_NaN();
@@ -21,8 +20,10 @@ LiveReading LiveBatch::reading_of(const LivePlan& plan, Owner& owner) {
   if (watch.norms) reading.norms.assign(layers, missing);
   if (watch.lens_top > 0) {
     reading.lens_rows.assign(layers * static_cast<size_t>(n_embd_), 0);
-    reading.lens_read.assign(layers, false);
-    reading.translated.assign(watch.lenses.size(), std::vector<LiveCandidates>(layers));
+    reading.lens_taken.assign(layers, false);
+    const size_t tokens = watch.first_token(1 + watch.lenses.size(), 0);
+    reading.lens_ids.assign(tokens, LLAMA_TOKEN_NULL);
+    reading.lens_probabilities.assign(tokens, 0);
   }
   if (!watch.states.empty()) {
     const size_t values = layers * watched_width(watch, stream_, n_embd_);
@@ -35,28 +36,31 @@ LiveReading LiveBatch::reading_of(const LivePlan& plan, Owner& owner) {
     }
   }
   if (watch.norms || watch.lens_top > 0 || !reading.states.empty()) {
-    for (const int layer : watch.layers) read_.insert(Place{layer, watch.point}.computed_at());
+    for (const int layer : watch.layers) want(owner, {layer, watch.point}, batch_index);
   }
   reading.projections.assign(watch.projections.size(), std::numeric_limits<double>::quiet_NaN());
-  for (const LiveProjection& projection : watch.projections) read_.insert(projection.place.computed_at());
+  for (const LiveProjection& projection : watch.projections) want(owner, projection.place, batch_index);
   reading.feature_rows.resize(watch.dictionaries.size());
   reading.features.resize(watch.dictionaries.size());
   reading.features_read.assign(watch.dictionaries.size(), false);
-  for (const LiveDictionary& dictionary : watch.dictionaries) read_.insert(dictionary.place.computed_at());
+  for (const LiveDictionary& dictionary : watch.dictionaries) want(owner, dictionary.place, batch_index);
   return reading;
 }
 
-/// Called by the tap with the rows of one place, before they are edited.
+/// Called by the tap with the rows of one place, before they are edited; also with rows that are not its.
 void LiveBatch::read(const TappedRows& tapped) {
   const bool guards = tapped.place() == Place{n_layer_ - 2};
   for (size_t at = 0; at < tapped.count; ++at) {
     const auto index = static_cast<size_t>((*tapped.indices)[at]);
     const float* values = tapped.values + at * tapped.width;
-    if (guards && guarded_[index] != nullptr && overflows(row_length(values, tapped.width)))
-      guarded_[index]->overflowed = true;
+    Owner* const guarded = guarded_[index];
+    if (guards && guarded != nullptr && !guarded->in_graph && overflows(row_length(values, tapped.width)))
+      guarded->overflowed = true;
     if (row_at_[index] < 0) continue;
     Row& row = rows_[static_cast<size_t>(row_at_[index])];
-    const LivePlan& plan = owners_[static_cast<size_t>(row.slot)].request->plan;
+    const Owner& owner = owners_[static_cast<size_t>(row.slot)];
+    if (owner.in_graph) continue;
+    const LivePlan& plan = owner.request->plan;
     for (size_t i = 0; i < plan.probes.size(); ++i) {
       if (plan.probes[i].place.computed_at() == tapped.place())
         row.reading.probes[i] = plan.probes[i].score(values);
@@ -94,59 +98,8 @@ void LiveBatch::read_watched(const LiveWatch& watch, const TappedRows& tapped, c
     if (!reading.states.empty()) std::copy_n(part, width, reading.states.data() + layer * width);
     if (watch.lens_top > 0) {
       std::copy_n(part, width, reading.lens_rows.data() + layer * width);
-      reading.lens_read[layer] = true;
+      reading.lens_taken[layer] = true;
     }
-  }
-}
-
-/// Each saved lens reads all rows of its request and layer at once. Rows that are not finite end their
-/// request elsewhere.
-void LiveBatch::read_translated() {
-  if (!lens_) return;
-  std::map<const LiveRequest*, std::vector<LiveReading*>> readings;
-  for (Row& row : rows_) {
-    if (!row.reading.translated.empty())
-      readings[owners_[static_cast<size_t>(row.slot)].request.get()].push_back(&row.reading);
-  }
-  for (const auto& [request, all] : readings) {
-    const LiveWatch& watch = request->plan.watch;
-    for (size_t lens = 0; lens < watch.lenses.size(); ++lens) {
-      for (size_t layer = 0; layer < watch.layers.size(); ++layer) {
-        const std::optional<Translator>& translator = watch.lenses[lens].translators[layer];
-        if (translator) translate_rows(all, lens, layer, *translator, watch.lens_top);
-      }
-    }
-  }
-}
-
-/// One saved lens at one watched layer of one request.
-void LiveBatch::translate_rows(const std::vector<LiveReading*>& readings, size_t lens, size_t layer,
-                               const Translator& translator, int top) {
-  LensRequest asked;
-  asked.top = top;
-  LensRows& place = asked.places.emplace_back();
-  place.translator = translator;
-  std::vector<LiveReading*> read;
-  const auto width = static_cast<size_t>(n_embd_);
-  for (LiveReading* reading : readings) {
-    if (!reading->lens_read[layer]) continue;
-    const float* values = reading->lens_rows.data() + layer * width;
-    place.states.insert(place.states.end(), values, values + width);
-    read.push_back(reading);
-  }
-  if (read.empty()) return;
-  try {
-    const TopTokens found = lens_->read(std::move(asked), CancelToken()).front().top;
-    const auto count = static_cast<size_t>(found.k);
-    for (size_t row = 0; row < read.size(); ++row) {
-      LiveCandidates& candidates = read[row]->translated[lens][layer];
-      for (size_t i = row * count; i < (row + 1) * count; ++i) {
-        candidates.ids.push_back(found.ids[i]);
-        candidates.probabilities.push_back(found.probabilities[i]);
-      }
-    }
-  } catch (const Error&) {
-    // Stays unread.
   }
 }
 

@@ -62,12 +62,6 @@ struct LiveLens {
   std::vector<std::optional<Translator>> translators;  // by watched layer
 };
 
-/// The most probable tokens of a lens, most probable first.
-struct LiveCandidates {
-  std::vector<llama_token> ids;
-  std::vector<float> probabilities;
-};
-
 /// Met once a probe's score has been above or below a bound for a number of consecutive tokens.
 struct LiveCondition {
   size_t probe = 0;  // index among the plan's probes
@@ -94,6 +88,11 @@ struct LiveWatch {
       states;  // name under which whole rows are saved, plus the completion's number; empty: they are not
   size_t states_bytes = 0;  // limit for the rows of one completion
 
+  /// The first of the `lens_top` tokens in a reading of a lens at a watched layer: the logit lens for 0, then
+  /// the saved ones.
+  size_t first_token(size_t lens, size_t layer) const {
+    return (lens * layers.size() + layer) * static_cast<size_t>(lens_top);
+  }
   bool reads_layers() const { return norms || lens_top > 0 || !states.empty(); }
   bool reads_rows() const {
     return reads_layers() || probes || !projections.empty() || !dictionaries.empty();
@@ -123,11 +122,12 @@ struct LiveReading {
   bool next_watched = false;     // reported for the token that this row predicts
   std::vector<float> states;     // [watched layers, width], NaN if the layer did not compute this row
   std::vector<float> norms;      // by watched layer
-  std::vector<float> lens_rows;  // [watched layers, n_embd], until the lens has read them
-  std::vector<bool> lens_read;   // by watched layer; false if the layer did not compute this row
+  std::vector<float> lens_rows;  // [watched layers, n_embd], until the lenses have read them
+  std::vector<bool> lens_taken;  // by watched layer; false if the layer did not compute this row
+  /// Of the logit lens and the saved ones, [1 + lenses, watched layers, lens_top], most probable first; -1:
+  /// not read.
   std::vector<llama_token> lens_ids;
-  std::vector<float> lens_probabilities;                // the same number for each layer that was read
-  std::vector<std::vector<LiveCandidates>> translated;  // [lenses, watched layers]; empty: not read
+  std::vector<float> lens_probabilities;
   std::vector<double> projections;
   std::vector<double> probes;                    // NaN if the probe's layer did not compute this row
   std::vector<std::vector<float>> feature_rows;  // by dictionary, until it has read them; empty: not computed

@@ -59,6 +59,12 @@ uint32_t check_request(Passes& passes, const AdvanceRequest& request) {
   return n;
 }
 
+/// The last block if the lens compares with its output.
+std::vector<int> output_layers(const Passes& passes, const AdvanceRequest& request) {
+  if (!request.lens_extras || !request.lens_extras->measures || !passes.stream().lens.supported) return {};
+  return {passes.info().n_layer - 1};
+}
+
 class Advance {
  public:
   Advance(Passes& passes, const AdvanceRequest& request, const CancelToken& cancel)
@@ -67,6 +73,7 @@ class Advance {
         cancel_(cancel),
         places_(check_places(passes, request.layers, request.points)),
         measured_(check_places(passes, request.measure.layers, {Point::kBlockOut})),
+        output_place_(check_places(passes, output_layers(passes, request), {Point::kBlockOut})),
         n_(check_request(passes, request)),
         attention_(passes, request.attention, n_),
         routing_(passes, request.routing, n_),
@@ -93,7 +100,7 @@ class Advance {
   void choose() {
     const int last_layer = passes_.info().n_layer - 1;
     int deepest = -1;
-    for (const std::vector<Place>* places : {&places_, &measured_}) {
+    for (const std::vector<Place>* places : {&places_, &measured_, &output_place_}) {
       for (const Place& place : *places) deepest = std::max(deepest, place.computed_at().layer);
     }
     for (const std::vector<int>* layers : {&request_.attention.layers, &request_.routing}) {
@@ -132,6 +139,7 @@ class Advance {
     }
     for (const Place& place : places_) keep(result_.layers, place, needs_states_ ? 0 : rows_);
     for (const Place& place : measured_) keep(result_.measured, place, measured_from_);
+    for (const Place& place : output_place_) keep(output_, place, 0);
     for (const int layer : request_.attention.layers) {
       read({layer, Point::kAttention});
       if (request_.attention.prove) read({layer, Point::kHeadOut});
@@ -147,7 +155,7 @@ class Advance {
     const auto width = static_cast<size_t>(passes_.stream().points.site(place).width);
     std::vector<float> states((rows_ - from) * width);
     layers.push_back(
-        {place.layer, place.point, rows_, width, std::move(states), std::vector<float>(rows_), {}});
+        {place.layer, place.point, rows_, width, std::move(states), std::vector<float>(rows_), {}, {}});
     read(place.computed_at());
   }
 
@@ -189,7 +197,7 @@ class Advance {
     const bool proof = tapped.point == Point::kHeadOut && request_.attention.prove && !repeating_;
     if (tapped.point == Point::kAttention || proof) attention_.take(tapped);
     if (tapped.point == Point::kRouter) routing_.take(tapped);
-    for (std::vector<LayerStates>* layers : {&result_.layers, &result_.measured}) {
+    for (std::vector<LayerStates>* layers : {&result_.layers, &result_.measured, &output_}) {
       for (LayerStates& layer : *layers) {
         if (Place{layer.layer, layer.point}.computed_at() == tapped.place()) copy(tapped, layer);
       }
@@ -229,7 +237,7 @@ class Advance {
 
   void find_next() {
     try {
-      for (const std::vector<LayerStates>* layers : {&result_.layers, &result_.measured}) {
+      for (const std::vector<LayerStates>* layers : {&result_.layers, &result_.measured, &output_}) {
         for (const LayerStates& layer : *layers) check_finite(layer, sequence_.n_past - rows_);
       }
       if (request_.next_top > 0) {
@@ -256,11 +264,13 @@ class Advance {
     const auto read = [&](LayerStates& layer, size_t from, int top) {
       cancel_.check();
       if (top <= 0 || !supported || !in_stream(layer.point) || from >= rows_) return;
-      layer.lens = passes_.lens().top(layer.states.data(), rows_ - from, top,
-                                      targets.empty() ? nullptr : targets.data() + from);
+      layer.lens.top = passes_.lens().top(layer.states.data(), rows_ - from, top,
+                                          targets.empty() ? nullptr : targets.data() + from);
     };
+    const bool together = request_.lens_extras && request_.lens_top > 0 && supported;
+    if (together) read_together(*request_.lens_extras, targets);
     for (LayerStates& layer : result_.layers) {
-      read(layer, 0, request_.lens_top);
+      if (!together) read(layer, 0, request_.lens_top);
       if (!request_.keep_states) std::vector<float>().swap(layer.states);
     }
     for (LayerStates& layer : result_.measured) {
@@ -269,12 +279,37 @@ class Advance {
     }
   }
 
+  /// Reads all captured places of the residual stream, also through the translators of their layers.
+  void read_together(const LensExtras& extras, const std::vector<llama_token>& targets) {
+    LensRequest asked;
+    asked.rows = rows_;
+    asked.top = request_.lens_top;
+    asked.targets = targets;
+    asked.entropy = extras.measures;
+    std::vector<LensReading*> into;
+    if (extras.measures) asked.output = output_.front().states.data();
+    for (LayerStates& layer : result_.layers) {
+      const bool ends = layer.point == Point::kBlockOut;
+      if (!in_stream(layer.point)) continue;
+      asked.places.push_back({layer.states.data(), nullptr});
+      into.push_back(&layer.lens);
+      const auto translator = extras.translators.find(layer.layer);
+      if (!ends || translator == extras.translators.end()) continue;
+      asked.places.push_back({layer.states.data(), &translator->second});
+      into.push_back(&layer.translated);
+    }
+    if (asked.places.empty()) return;
+    std::vector<LensReading> readings = passes_.lens().read(asked, cancel_);
+    for (size_t i = 0; i < into.size(); ++i) *into[i] = std::move(readings[i]);
+  }
+
   Passes& passes_;
   const AdvanceRequest& request_;
   const CancelToken& cancel_;
   Passes::Sequence& sequence_ = passes_.sequence();
   const std::vector<Place> places_;
   const std::vector<Place> measured_;
+  const std::vector<Place> output_place_;
   const uint32_t n_;
   const size_t rows_ = request_.all_rows ? n_ : 1;
   /// The first row of a measured layer that the lens reads; rows_ where it reads none.
@@ -290,6 +325,7 @@ class Advance {
   std::vector<TapPoint> points_;
   std::map<Place, size_t> taken_;  // number of rows by place where a tensor is computed
   AdvanceResult result_;
+  std::vector<LayerStates> output_;  // the last block's, if the lens compares with it
   bool wants_head_ = false;
   bool at_the_end_ = false;  // the last block is read
   bool last_rows_ = false;   // and rows of more tokens than the last

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "capture/edit.h"
+#include "capture/lens_reading.h"
 #include "capture/top_tokens.h"
 #include "experiment/attention.h"
 #include "experiment/passes.h"
@@ -19,7 +22,14 @@ struct LayerStates {
   size_t width = 0;           // n_embd, or that of the heads' outputs
   std::vector<float> states;  // [rows, width]; empty unless requested
   std::vector<float> norms;   // [rows], L2
-  TopTokens lens;             // empty unless requested and supported
+  LensReading lens;           // empty unless requested and supported
+  LensReading translated;     // through this layer's translator; empty without one
+};
+
+/// Readings of captured rows beyond the most probable tokens of the logit lens.
+struct LensExtras {
+  std::map<int, Translator> translators;  // by layer, for its block output
+  bool measures = false;                  // entropies, and divergences from the last block's output
 };
 
 /// Layers whose block outputs are measured and not returned: norms of every row, the lens of later rows.
@@ -37,7 +47,8 @@ struct AdvanceRequest {
   bool keep_states = true;                      // return the states, or only norms and lens
   int lens_top = 0;  // top k of the logit lens for every captured row of the residual stream; 0: none
   llama_token lens_target = -1;  // its rank in the lens is computed for every captured row; negative: none
-  bool lens_answer = false;      // or the rank of the predicted next token, for the last row; needs next_top
+  std::optional<LensExtras> lens_extras;  // all places are read together then; needs lens_top and states
+  bool lens_answer = false;  // or the rank of the predicted next token, for the last row; needs next_top
   MeasureRequest measure;
   int next_top = 0;            // top k of the next token after the last one; 0: none
   bool keep_logits = false;    // the next token's logits

@@ -43,6 +43,8 @@ std::vector<float>& rows_at(FrozenRows& rows, Place place) {
       return rows.blocks[layer].heads;
     case Point::kAttnOut:
       return rows.blocks[layer].attn;
+    case Point::kFfnIn:
+      return rows.blocks[layer].ffn_in;
     case Point::kFfnOut:
       return rows.blocks[layer].ffn;
     case Point::kBlockOut:
@@ -102,7 +104,7 @@ void check_logit(const Passes& passes, llama_token token, llama_token minus) {
 }
 
 FrozenRows frozen_rows(Passes& passes, const std::vector<llama_token>& tokens, bool written,
-                       const CancelToken& cancel) {
+                       const CancelToken& cancel, const std::vector<int>& ffn_inputs) {
   passes.clear_memory();
   const size_t n = tokens.size();
   const auto layers = static_cast<size_t>(passes.info().n_layer);
@@ -116,7 +118,11 @@ FrozenRows frozen_rows(Passes& passes, const std::vector<llama_token>& tokens, b
   }
   AttentionRequest attention;
   for (int layer = 0; static_cast<size_t>(layer) < layers; ++layer) {
-    for (const Point point : read) points.push_back({layer, /*read=*/true, nullptr, point});
+    for (const Point point : read) {
+      if (point == Point::kFfnOut && std::binary_search(ffn_inputs.begin(), ffn_inputs.end(), layer))
+        points.push_back({layer, /*read=*/true, nullptr, Point::kFfnIn});
+      points.push_back({layer, /*read=*/true, nullptr, point});
+    }
     if (!written) attention.layers.push_back(layer);
   }
   AttentionReader reader(passes, attention, n);

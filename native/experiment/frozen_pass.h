@@ -29,9 +29,9 @@ struct FrozenRows {
 };
 
 /// Computes a text; `written` reads only what heads and MLPs write. Throws kCompute if a number is not
-/// finite.
+/// finite. `ffn_inputs` are the layers whose ffn_in is also read, ascending.
 FrozenRows frozen_rows(Passes& passes, const std::vector<llama_token>& tokens, bool written,
-                       const CancelToken& cancel);
+                       const CancelToken& cancel, const std::vector<int>& ffn_inputs = {});
 /// `weights` and `rows` must outlive the result.
 FrozenBlocks frozen_blocks(const Passes& passes, const WeightFile& weights, const FrozenRows& rows);
 

@@ -14,7 +14,8 @@ constexpr int kDepthStep = 256;
 }  // namespace
 
 template <class T>
-FixedProduct<T>::FixedProduct(const float* matrix, int height, int width, bool transposed, ThreadTeam& team)
+template <class M>
+FixedProduct<T>::FixedProduct(const M* matrix, int height, int width, bool transposed, ThreadTeam& team)
     : panels_(transposed ? width : height, transposed ? height : width) {
   constexpr int kWidth = PanelMatrix<T>::kWidth;
   team.parallel_for(panels_.panels(), [&](int p) {
@@ -66,5 +67,8 @@ void FixedProduct<T>::apply(const T* x, int rows, T* y, ThreadTeam& team) const 
 
 template class FixedProduct<float>;
 template class FixedProduct<double>;
+template FixedProduct<float>::FixedProduct(const float*, int, int, bool, ThreadTeam&);
+template FixedProduct<double>::FixedProduct(const float*, int, int, bool, ThreadTeam&);
+template FixedProduct<double>::FixedProduct(const double*, int, int, bool, ThreadTeam&);
 
 }  // namespace tapline

@@ -11,7 +11,8 @@ class FixedProduct {
  public:
   /// Of `matrix`, [height, width]: y = matrix x, from rows of `width` to rows of `height`; with `transposed`,
   /// y = matrix^T x, from `height` to `width`.
-  FixedProduct(const float* matrix, int height, int width, bool transposed, ThreadTeam& team);
+  template <class M>
+  FixedProduct(const M* matrix, int height, int width, bool transposed, ThreadTeam& team);
 
   int in() const { return panels_.depth(); }
   int out() const { return panels_.rows(); }

@@ -102,6 +102,33 @@ void FrozenAttention<T>::mix_back(const T* read, T* values, int value_width) con
   }
 }
 
+template <class T>
+void FrozenAttention<T>::push(std::vector<T>& changes, int count, const WeightFile& weights,
+                              ThreadTeam& team) const {
+  const int all = heads_ * width_;
+  const auto value_width = static_cast<int>(values_.output().size()) / tokens_;
+  const auto hidden = static_cast<ptrdiff_t>(rounding_.size()) / tokens_;
+  std::vector<int> at;
+  for (int row = 0; row < count * tokens_; ++row) at.push_back(row % tokens_);
+  std::vector<T> values(changes.begin(), changes.begin() + static_cast<ptrdiff_t>(count) * tokens_ * hidden);
+  values_.push(values, at, weights, team);
+  std::vector<T> mixed(static_cast<size_t>(count) * static_cast<size_t>(tokens_ * all), T{0});
+  team.parallel_for(count * tokens_, [&](int row) {
+    const int reader = row % tokens_;
+    const T* first = values.data() + static_cast<ptrdiff_t>(row - reader) * value_width;
+    T* to = mixed.data() + static_cast<ptrdiff_t>(row) * all;
+    for (int h = 0; h < heads_; ++h) {
+      const float* weight = rows_.weights.data() + (static_cast<ptrdiff_t>(h) * tokens_ + reader) * tokens_;
+      for (int token = 0; token < tokens_; ++token) {
+        const T* value = first + static_cast<ptrdiff_t>(token) * value_width + h / group_ * width_;
+        for (int k = 0; k < width_; ++k) to[h * width_ + k] += static_cast<T>(weight[token]) * value[k];
+      }
+    }
+  });
+  output_.push(mixed, at, weights, team);
+  for (size_t k = 0; k < mixed.size(); ++k) changes[k] += mixed[k];
+}
+
 template class FrozenAttention<float>;
 template class FrozenAttention<double>;
 

@@ -17,6 +17,7 @@ struct BlockRows {
   std::vector<float> heads;    // [tokens, heads * head width], before the output projection
   std::vector<float> attn;     // [tokens, hidden]: attn_out
   std::vector<float> ffn;      // [tokens, hidden]: ffn_out
+  std::vector<float> ffn_in;   // [tokens, hidden], where it was read
 };
 
 /// A block's attention with its weights and the scales of its norms fixed at one pass, which makes it linear.
@@ -47,6 +48,9 @@ class FrozenAttention {
   /// `other`, [tokens, heads * head width], are heads' outputs for `replaced`; may be null.
   void pull_back(std::vector<T>& functions, int count, const Parts& parts, const float* other,
                  ThreadTeam& team, const AtHeads& at_heads = {}) const;
+
+  /// Adds to each of `changes`, [count, tokens, hidden], of the block's input what attention makes of it.
+  void push(std::vector<T>& changes, int count, const WeightFile& weights, ThreadTeam& team) const;
 
  private:
   void mix_back(const T* read, T* values, int value_width) const;

@@ -23,13 +23,18 @@ struct FrozenBlocks {
 
   size_t layers() const { return rows.size(); }
   int hidden() const { return static_cast<int>(last.size()) / tokens; }
+  /// The stream where a block's MLP reads it, [tokens, hidden].
   template <class T>
-  FrozenMlp<T> frozen_mlp(size_t layer, ThreadTeam& team) const {
+  std::vector<T> mlp_input(size_t layer) const {
     const BlockRows& block = rows[layer];
     std::vector<T> input(block.input.size());
     for (size_t k = 0; k < input.size(); ++k)
       input[k] = static_cast<T>(parallel ? block.input[k] : block.input[k] + block.attn[k]);
-    return {mlps[layer], weights, input, block.ffn, tokens, team};
+    return input;
+  }
+  template <class T>
+  FrozenMlp<T> frozen_mlp(size_t layer, ThreadTeam& team) const {
+    return {mlps[layer], weights, mlp_input<T>(layer), rows[layer].ffn, tokens, team};
   }
   template <class T>
   FrozenAttention<T> frozen_attention(size_t layer, ThreadTeam& team) const {

@@ -12,6 +12,10 @@
 
 #include "ggml-cpu.h"
 
+#ifdef __aarch64__
+#include <sys/prctl.h>
+#endif
+
 // TAPLINE_LEVEL_LIST(X) is X(prefix, "name", "required features") for each level, the best first.
 #include "tapline-levels.h"
 
@@ -43,6 +47,19 @@ struct Level {
 const Level kLevels[] = {TAPLINE_LEVEL_LIST(TAPLINE_ROW)};
 constexpr size_t kCount = sizeof kLevels / sizeof *kLevels;
 
+/// Bytes of SVE's vectors; 0 without SVE.
+long vector_bytes() {
+#if defined(__aarch64__) && defined(PR_SVE_GET_VL)
+  const int answer = prctl(PR_SVE_GET_VL, 0, 0, 0, 0);
+  return answer < 0 ? 0 : answer & PR_SVE_VL_LEN_MASK;
+#else
+  return 0;
+#endif
+}
+
+/// Longer vectors make ggml's SVE products of Q4_K and Q6_K wrong.
+constexpr long kMostVectorBytes = 32;
+
 /// Processor features that Linux reports as usable, such as `avx2`.
 std::unordered_set<std::string> features() {
   std::ifstream file("/proc/cpuinfo");
@@ -51,6 +68,7 @@ std::unordered_set<std::string> features() {
     std::istringstream words(line.substr(line.find(':') + 1));
     std::unordered_set<std::string> found;
     for (std::string word; words >> word;) found.insert(word);
+    if (vector_bytes() > kMostVectorBytes) found.erase("sve2");
     return found;  // the first processor is enough
   }
   return {};

@@ -1,6 +1,7 @@
 // The module: what JavaScript finds in tapline.node. Nothing outside napi/ knows JavaScript.
 #include "base/counted_rows.h"
 #include "base/narrow.h"
+#include "experiment/lens.h"
 #include "experiment/passes.h"
 #include "ggml-backend.h"
 #ifdef TAPLINE_LEVELS
@@ -57,8 +58,9 @@ Napi::Value backend_info(const Call& call) {
 /// `astray`: references that were released on a different thread from the one that they belong to.
 Napi::Value alive(const Call& call) {
   return object_of(call.env, "models", Model::alive(), "contexts", Passes::alive(), "engines",
-                   Engine::alive(), "handles", EngineHandle::alive(), "operations", Task::alive(), "kept",
-                   ReferenceGuard::alive(), "astray", ReferenceGuard::released_elsewhere());
+                   Engine::alive(), "handles", EngineHandle::alive(), "operations", Task::alive(),
+                   "translators", LoadedTranslator::alive(), "kept", ReferenceGuard::alive(), "astray",
+                   ReferenceGuard::released_elsewhere());
 }
 
 /// Frees the memory of an ArrayBuffer now; its length is 0 afterwards.

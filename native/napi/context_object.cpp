@@ -56,6 +56,7 @@ void define_context(Napi::Env env) {
           ContextObject::while_open<experiments::advance>("advance"),
           ContextObject::while_open<experiments::attribution>("attribution"),
           ContextObject::while_open<experiments::attribution_graph>("attributionGraph"),
+          ContextObject::while_open<experiments::transcoder_graph>("transcoderGraph"),
           ContextObject::while_open<experiments::features>("features"),
           ContextObject::while_open<experiments::forward>("forward"),
           ContextObject::while_open<experiments::sweep>("sweep"),

@@ -26,10 +26,10 @@ class FlushDenormals {
   FlushDenormals() {
     __asm__ volatile("mrs %0, fpcr" : "=r"(before_));
     const uint64_t flushing = before_ | (uint64_t{1} << 24);  // FZ
-    __asm__ volatile("msr fpcr, %0" : : "r"(flushing));
+    __asm__ volatile("msr fpcr, %0" : : "r"(flushing) : "memory");
   }
   ~FlushDenormals() {
-    __asm__ volatile("msr fpcr, %0" : : "r"(before_));
+    __asm__ volatile("msr fpcr, %0" : : "r"(before_) : "memory");
   }
 #else
   FlushDenormals() {}  // not defaulted: a variable of it would count as unused

@@ -11,6 +11,10 @@ extern "C" bool ggml_own_sgemm(const ggml_compute_params*, int64_t, int64_t, int
 
 #include "products.h"
 
+#ifdef __ARM_FEATURE_FP16_VECTOR_ARITHMETIC
+#error "ggml would add up in half precision. CMakeLists.txt undefines this macro; something defined it again."
+#endif
+
 #ifdef TAPLINE_PRODUCTS
 
 #include <algorithm>
@@ -49,21 +53,30 @@ struct Product {
          to + static_cast<size_t>(panel) * panel_bytes<Token>(depth));
   }
 
-  void multiply_group(int64_t group, int64_t from, int64_t count, const std::byte* panels) const {
-    const int64_t row = group * kLanes;
-    multiply(weights + row * weights_stride, weights_stride, std::min(kLanes, rows - row), depth, panels,
-             count, results + from * results_stride + row, results_stride);
+  /// The rows of a group; `next` is the group that this thread takes after it, if there is one.
+  WeightRows<Weight> group(int64_t group, int64_t next) const {
+    const auto first = [&](int64_t of) { return weights + of * kLanes * weights_stride; };
+    return {first(group), weights_stride, std::min(kLanes, rows - group * kLanes), depth,
+            next < groups(rows) ? first(next) : nullptr};
   }
 
-  /// Sixteen tokens or fewer: every thread packs them, so threads do not wait for each other.
+  /// Every thread takes as many groups in a row as the others.
+  template <class Multiply>
+  void share_groups(const Multiply& multiply_group) const {
+    const int64_t all = groups(rows);
+    const int64_t end = all * (params->ith + 1) / params->nth;
+    for (int64_t at = all * params->ith / params->nth; at < end; ++at)
+      multiply_group(group(at, at + 1 < end ? at + 1 : all), results + at * kLanes);
+  }
+
+  /// As many tokens as a panel or fewer: every thread packs them, so threads do not wait for each other.
   void compute_one_panel() const {
     thread_local Scratch scratch;
     std::byte* const panel = scratch.at_least(panel_bytes<Token>(depth));
     pack_panel(0, 0, tokens, panel);
-    const int64_t all = groups(rows);
-    for (int64_t group = all * params->ith / params->nth; group < all * (params->ith + 1) / params->nth;
-         ++group)
-      multiply_group(group, 0, tokens, panel);
+    share_groups([&](const WeightRows<Weight>& rows_of_group, float* to) {
+      multiply(rows_of_group, panel, tokens, to, results_stride);
+    });
   }
 
   /// Tokens [from, from + count): threads share the packing, then take groups of rows dynamically.
@@ -83,26 +96,24 @@ struct Product {
     for (int64_t panel = params->ith; panel < panels; panel += params->nth)
       pack_panel(panel, from, count, packed);
     ggml_barrier(params->threadpool);
-    for (int64_t group = params->ith; group < groups(rows);
-         group = ggml_threadpool_chunk_add(params->threadpool, 1))
-      multiply_group(group, from, count, packed);
+    const auto take = [&] { return int64_t{ggml_threadpool_chunk_add(params->threadpool, 1)}; };
+    int64_t next = params->ith < groups(rows) ? take() : 0;
+    for (int64_t at = params->ith; at < groups(rows); at = next, next = take()) {
+      float* const to = results + from * results_stride + at * kLanes;
+      multiply(group(at, next), packed, count, to, results_stride);
+    }
     ggml_barrier(params->threadpool);
   }
 
-  /// One token: every weight is read once, without packing.
-  void compute_token() const {
-    const int64_t all = groups(rows);
-    for (int64_t group = all * params->ith / params->nth; group < all * (params->ith + 1) / params->nth;
-         ++group) {
-      const int64_t row = group * kLanes;
-      multiply_token(weights + row * weights_stride, weights_stride, std::min(kLanes, rows - row), depth,
-                     inputs, results + row);
-    }
+  void compute_few() const {
+    share_groups([&](const WeightRows<Weight>& rows_of_group, float* to) {
+      multiply_few(rows_of_group, inputs, inputs_stride, tokens, to, results_stride);
+    });
   }
 
   void compute() const {
     if constexpr (!std::is_same_v<Weight, float>) {
-      if (tokens == 1) return compute_token();
+      if (tokens <= kFewTokens) return compute_few();
     }
     if (tokens <= kLanes) return compute_one_panel();
     const auto fitting = static_cast<int64_t>(kPacked / panel_bytes<Token>(depth));
@@ -113,7 +124,7 @@ struct Product {
 
 /// From this number of tokens on these products are faster than ggml's. Those of quantised weights take any
 /// number, because different rounding of rows would grow to percents a few blocks later.
-constexpr int64_t kLeastPlain = 6;
+constexpr int64_t kLeastPlain = kLanes == 16 ? 6 : 16;
 
 /// Computes a product, or returns false if the types are not supported.
 bool product(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda,

@@ -13,19 +13,25 @@ namespace {
 /// The length of partial sums: longer ones would increase rounding.
 constexpr int64_t kRun = 128;
 
-/// Panels of a tile, if there are several: a number of the weights is loaded once for all of them. So many
-/// sums need half of the rows.
-constexpr int kPanels = 2;
-constexpr int kHalf = kLanes / 2;
+/// Numbers of weights in a line of the cache.
+constexpr int64_t kCacheLine = 16;
 
-/// kRows rows of weights against kCount panels; results of row r go to out[panel][at + r].
+/// The most panels of a tile: a number of the weights is loaded once for all of them. So many sums need half
+/// of the rows. With AVX2, twelve sums hide the time that one takes better than eight.
+constexpr int kPanels = kLanes == 16 ? 2 : 3;
+constexpr int kWideTile = kLanes / 2;
+
+/// kRows rows of weights, from `row` on, against kCount panels; results of row r go to out[panel][row + r].
 template <int kRows, int kCount>
-void tile_of(const float* weights, int64_t stride, int64_t depth, const float* panel, int64_t panel_stride,
-             __m512 (*out)[kLanes], int64_t at) {
-  __m512 whole[kCount][kRows];
+void tile_of(const WeightRows<float>& rows, int64_t row, const float* panel, int64_t panel_stride,
+             Floats (*out)[kLanes]) {
+  const float* const weights = rows.row(row);
+  const int64_t stride = rows.stride;
+  const int64_t depth = rows.depth;
+  Floats whole[kCount][kRows];
   TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
     TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
-      whole[p][r] = _mm512_setzero_ps();
+      whole[p][r] = zeros();
     }
   }
   const int64_t beside[4] = {0, stride, 2 * stride, 3 * stride};
@@ -36,22 +42,26 @@ void tile_of(const float* weights, int64_t stride, int64_t depth, const float* p
     TAPLINE_UNROLL for (int i = 0; i < kFours; ++i) {
       fours[i] = weights + 4 * i * stride + from;
     }
-    const float* const end = panel + (std::min(depth, from + kRun) - from) * kLanes;
-    __m512 sum[kCount][kRows];
+    const int64_t to = std::min(depth, from + kRun);
+    for (int64_t r = row; r < row + kRows; ++r) {
+      for (int64_t at = from; at < to; at += kCacheLine) rows.fetch_next(r, at);
+    }
+    const float* const end = panel + (to - from) * kLanes;
+    Floats sum[kCount][kRows];
     TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
       TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
-        sum[p][r] = _mm512_setzero_ps();
+        sum[p][r] = zeros();
       }
     }
     for (; panel != end; panel += kLanes) {
-      __m512 tokens[kCount];
+      Floats tokens[kCount];
       TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
-        tokens[p] = _mm512_load_ps(panel + p * panel_stride);
+        tokens[p] = load(panel + p * panel_stride);
       }
       TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
-        const __m512 weight = _mm512_set1_ps(fours[r / 4][beside[r % 4]]);
+        const Floats weight = all(fours[r / 4][beside[r % 4]]);
         TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
-          sum[p][r] = _mm512_fmadd_ps(weight, tokens[p], sum[p][r]);
+          sum[p][r] = fmadd(weight, tokens[p], sum[p][r]);
         }
       }
       TAPLINE_UNROLL for (int i = 0; i < kFours; ++i) {
@@ -60,25 +70,46 @@ void tile_of(const float* weights, int64_t stride, int64_t depth, const float* p
     }
     TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
       TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
-        whole[p][r] = _mm512_add_ps(whole[p][r], sum[p][r]);
+        whole[p][r] = add(whole[p][r], sum[p][r]);
       }
     }
   }
   for (int p = 0; p < kCount; ++p) {
     TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
-      out[p][at + r] = whole[p][r];
+      out[p][row + r] = whole[p][r];
     }
   }
 }
 
 /// The tile of as many rows as there are.
 template <int kMost>
-void tile(const float* weights, int64_t stride, int64_t rows, int64_t depth, const float* panel,
-          __m512 (*out)[kLanes]) {
+void tile(const WeightRows<float>& rows, const float* panel, Floats (*out)[kLanes]) {
   if constexpr (kMost > 1) {
-    if (rows < kMost) return tile<kMost - 1>(weights, stride, rows, depth, panel, out);
+    if (rows.rows < kMost) return tile<kMost - 1>(rows, panel, out);
   }
-  tile_of<kMost, 1>(weights, stride, depth, panel, 0, out, 0);
+  tile_of<kMost, 1>(rows, 0, panel, 0, out);
+}
+
+/// The rows against as many panels as there are, at most kMost; returns their number.
+template <int kMost>
+int64_t multiply_panels(const WeightRows<float>& rows, const std::byte* panels, int64_t tokens, float* c,
+                        int64_t c_stride) {
+  Floats results[kMost][kLanes] = {};
+  const auto* const panel = reinterpret_cast<const float*>(panels);
+  if constexpr (kMost > 1) {
+    // Four panels are twice two.
+    const int64_t count = (tokens + kLanes - 1) / kLanes;
+    if (rows.rows < kLanes || count < kMost || (kMost == 3 && count == 4))
+      return multiply_panels<kMost - 1>(rows, panels, tokens, c, c_stride);
+    const int64_t stride = rows.depth * kLanes;
+    for (int64_t row = 0; row < kLanes; row += kWideTile)
+      tile_of<kWideTile, kMost>(rows, row, panel, stride, results);
+  } else {
+    tile<kLanes>(rows, panel, results);
+  }
+  for (int64_t p = 0; p < kMost; ++p)
+    store(results[p], rows.rows, tokens - p * kLanes, c + p * kLanes * c_stride, c_stride);
+  return kMost;
 }
 
 }  // namespace
@@ -88,34 +119,25 @@ void pack(const float* rows, int64_t stride, int64_t count, int64_t depth, std::
   auto* const to = reinterpret_cast<float*>(panel);
   for (int64_t k = 0; k < depth; k += kLanes) {
     const int64_t columns = std::min(kLanes, depth - k);
-    __m512 v[16];
+    Floats v[kLanes];
     for (int64_t token = 0; token < kLanes; ++token) {
-      v[token] = token < count ? _mm512_maskz_loadu_ps(first(columns), rows + token * stride + k)
-                               : _mm512_setzero_ps();
+      v[token] = token < count ? load_first(columns, rows + token * stride + k) : zeros();
     }
     transpose(v);
-    for (int64_t i = 0; i < columns; ++i) _mm512_store_ps(to + (k + i) * kLanes, v[i]);
+    for (int64_t i = 0; i < columns; ++i) store(to + (k + i) * kLanes, v[i]);
   }
 }
 
 template <>
-void multiply(const float* weights, int64_t stride, int64_t rows, int64_t depth, const std::byte* panels,
-              int64_t tokens, float* c, int64_t c_stride) {
-  const auto bytes = static_cast<int64_t>(panel_bytes<float>(depth));
-  __m512 results[kPanels][kLanes] = {};
-  int64_t token = 0;
-  for (; rows == kLanes && token + kLanes < tokens; token += kPanels * kLanes, panels += kPanels * bytes) {
-    const auto* const panel = reinterpret_cast<const float*>(panels);
-    for (int64_t row = 0; row < kLanes; row += kHalf)
-      tile_of<kHalf, kPanels>(weights + row * stride, stride, depth, panel, bytes / 4, results, row);
-    for (int64_t p = 0; p < kPanels; ++p) {
-      const int64_t first = token + p * kLanes;
-      store(results[p], rows, tokens - first, c + first * c_stride, c_stride);
-    }
-  }
-  for (; token < tokens; token += kLanes, panels += bytes) {
-    tile<kLanes>(weights, stride, rows, depth, reinterpret_cast<const float*>(panels), results);
-    store(results[0], rows, tokens - token, c + token * c_stride, c_stride);
+void multiply(const WeightRows<float>& weights, const std::byte* panels, int64_t tokens, float* c,
+              int64_t c_stride) {
+  WeightRows<float> rows = weights;
+  for (int64_t token = 0; token < tokens;) {
+    const int64_t done =
+        multiply_panels<kPanels>(rows, panels, tokens - token, c + token * c_stride, c_stride);
+    token += done * kLanes;
+    panels += static_cast<size_t>(done) * panel_bytes<float>(rows.depth);
+    rows.next = nullptr;  // has been fetched
   }
 }
 

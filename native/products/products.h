@@ -1,29 +1,37 @@
 #pragma once
 
-// Matrix products of prompts that replace ggml's on processors with AVX-512: C = A B', A the weights, B the
+// Matrix products that replace ggml's on processors with AVX-512 or AVX2: C = A B', A the weights, B the
 // tokens' rows. Compiled into ggml's library with its flags.
 //
-// The tokens are packed once, sixteen per vector; one number (or four bytes) of a row of weights is
-// multiplied with sixteen tokens at a time. A sum has one order, whatever else is in the batch: a row's
-// result does not depend on other rows, on the number of threads, or on their timing. Quantised weights are
-// multiplied with tokens that ggml has rounded to eight bits, block by block in integers, as in ggml's
-// products.
+// Tokens are packed once, sixteen per vector (eight with AVX2); one number (or four bytes) of a row of
+// weights is multiplied with a vector of tokens at a time. A sum has one order, whatever else is in the
+// batch: a row's result does not depend on other rows, on the number of threads, on their timing, or on the
+// vectors' width. Quantised weights are multiplied with tokens that ggml has rounded to eight bits, block by
+// block in integers, as in ggml's products.
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-#define TAPLINE_PRODUCTS 1
-#if defined(__AVX512VNNI__)
+#define TAPLINE_PRODUCTS 16
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#define TAPLINE_PRODUCTS 8
+#endif
+#ifdef TAPLINE_PRODUCTS
+#include <immintrin.h>
+// AVX-512 without VNNI would multiply eight tokens' bytes more slowly than ggml does.
+#if TAPLINE_PRODUCTS == 8 || defined(__AVX512VNNI__)
 #define TAPLINE_PRODUCTS_QUANTISED 1
 #endif
 #endif
 
 namespace tapline::products {
 
-/// Tokens side by side in a vector, and rows of weights in a tile.
-constexpr int64_t kLanes = 16;
+#ifdef TAPLINE_PRODUCTS
+/// Tokens side by side in a vector, and rows of weights that are multiplied together.
+constexpr int64_t kLanes = TAPLINE_PRODUCTS;
+#endif
 
 /// A number of ggml's in half precision.
 using Half = uint16_t;
@@ -92,27 +100,51 @@ struct TokenOf<Q5_1> {
   using Type = Q8_1;
 };
 
-/// Bytes of a panel of sixteen tokens; `depth` counts numbers of F32 and blocks of quantised ones. F32 is at
-/// panel[k * 16 + token]. A block has sixteen scales, sixteen sums in Q8_1, and eight vectors of four bytes
-/// per token, each byte plus 128.
+#ifdef TAPLINE_PRODUCTS
+
+/// Bytes of a panel of kLanes tokens; `depth` counts numbers of F32 and blocks of quantised ones. F32 is at
+/// panel[k * kLanes + token]. A block has ten vectors: scales; in Q8_1 `sum`, in Q8_0 the negative sum of the
+/// values as an integer; and eight times four bytes per token.
 template <class Token>
 size_t panel_bytes(int64_t depth) {
-  constexpr size_t kVectors = std::is_same_v<Token, float> ? 1 : std::is_same_v<Token, Q8_0> ? 9 : 10;
-  return static_cast<size_t>(depth) * 64 * kVectors;
+  constexpr size_t kVectors = std::is_same_v<Token, float> ? 1 : 10;
+  return static_cast<size_t>(depth * kLanes) * 4 * kVectors;
 }
 
-/// Packs `count` tokens, at most sixteen; the rest is zero.
+/// Packs `count` tokens, at most kLanes; the rest is zero.
 template <class Token>
 void pack(const Token* rows, int64_t stride, int64_t count, int64_t depth, std::byte* panel);
 
-/// Results of `rows` (1 to 16) rows of weights with the tokens of all panels: c[token * c_stride + row].
+/// Rows of weights, at most a vector's, and where the rows are that this thread multiplies next.
 template <class Weight>
-void multiply(const Weight* weights, int64_t stride, int64_t rows, int64_t depth, const std::byte* panels,
-              int64_t tokens, float* c, int64_t c_stride);
+struct WeightRows {
+  const Weight* first;
+  int64_t stride;
+  int64_t rows;
+  int64_t depth;
+  const Weight* next;  // or null
 
-/// The same for one token and `rows` (1 to 16) rows of weights, with the same bits as in a batch.
+  const Weight* row(int64_t r) const { return first + r * stride; }
+
+  /// Brings what follows into the cache: rows are too short for the processor to see where they continue.
+  void fetch_next(int64_t r, int64_t at) const {
+    if (next != nullptr) _mm_prefetch(reinterpret_cast<const char*>(next + r * stride + at), _MM_HINT_T0);
+  }
+};
+
+/// Results with the tokens of all panels: c[token * c_stride + row].
 template <class Weight>
-void multiply_token(const Weight* weights, int64_t stride, int64_t rows, int64_t depth,
-                    const typename TokenOf<Weight>::Type* token, float* c);
+void multiply(const WeightRows<Weight>& weights, const std::byte* panels, int64_t tokens, float* c,
+              int64_t c_stride);
+
+/// Up to this number of tokens, quantised weights are read once, without packing.
+constexpr int64_t kFewTokens = 4;
+
+/// The same for 1 to kFewTokens tokens, with the same bits as in a batch.
+template <class Weight>
+void multiply_few(const WeightRows<Weight>& weights, const typename TokenOf<Weight>::Type* tokens,
+                  int64_t tokens_stride, int64_t count, float* c, int64_t c_stride);
+
+#endif
 
 }  // namespace tapline::products

@@ -5,145 +5,117 @@
 #ifdef TAPLINE_PRODUCTS_QUANTISED
 
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
 #include <vector>
 
+#include "blocks.h"
 #include "tile.h"
 
 namespace tapline::products {
 
 namespace {
 
-/// Rows per tile, so that their sums, the tokens' bytes and one product fit the registers.
+// The sizes of tiles whose sums fit the registers. With several panels, a number of the weights is loaded
+// once for all of them.
+#if TAPLINE_PRODUCTS == 16
 constexpr int kTile = 8;
+constexpr int kPanels = 1;
+#elif defined(TAPLINE_PRODUCTS_OF_BYTES)
+constexpr int kTile = 8;
+constexpr int kPanels = 2;
+#else
+constexpr int kTile = 4;
+constexpr int kPanels = 2;
+#endif
+/// Rows of a tile with several panels.
+constexpr int kWideTile = 4;
 
-template <class Block>
-constexpr bool kHasLeast = std::is_same_v<Block, Q4_1> || std::is_same_v<Block, Q5_1>;
-template <class Block>
-constexpr bool kHasFifth = std::is_same_v<Block, Q5_0> || std::is_same_v<Block, Q5_1>;
-
-float from_half(Half half) {
-  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(half)));
-}
-
-int32_t four_bytes(const int8_t* from) {
-  int32_t bytes;
-  std::memcpy(&bytes, from, sizeof bytes);
-  return bytes;
-}
-
-__m256i values_of(const Q8_0& block) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block.values));
-}
-
-template <class Block>
-__m256i values_of(const Block& block) {
-  const __m128i pairs = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block.nibbles));
-  const __m256i both = _mm256_set_m128i(_mm_srli_epi16(pairs, 4), pairs);
-  __m256i values = _mm256_and_si256(both, _mm256_set1_epi8(0x0F));
-  if constexpr (kHasFifth<Block>) {
-    uint32_t fifth;
-    std::memcpy(&fifth, block.fifth, sizeof fifth);
-    values = _mm256_or_si256(values, _mm256_maskz_mov_epi8(fifth, _mm256_set1_epi8(16)));
-  }
-  if constexpr (std::is_same_v<Block, Q5_0>) values = _mm256_sub_epi8(values, _mm256_set1_epi8(16));
-  return values;
-}
-
-/// Sixteen rows of weights for tiles. Values of Q8_0 are not copied.
+/// A vector's rows of weights, unpacked for tiles.
 struct Rows {
-  const int8_t* values = nullptr;
-  int64_t row_stride = 0;    // in bytes
-  int64_t block_stride = 0;  // in bytes
   std::vector<float> scale;
   std::vector<float> least;
-  std::vector<int32_t> excess;  // corrects for the 128 that is added to each of the tokens' bytes
-  std::vector<int8_t> unpacked;
+  std::vector<int8_t> values;
 
   template <class Block>
-  void read(const Block* weights, int64_t stride, int64_t rows, int64_t depth) {
+  void read(const WeightRows<Block>& weights) {
+    const int64_t depth = weights.depth;
     const auto blocks = static_cast<size_t>(kLanes * depth);
     scale.resize(blocks);
-    excess.resize(blocks);
     if constexpr (kHasLeast<Block>) least.resize(blocks);
-    if constexpr (std::is_same_v<Block, Q8_0>) {
-      values = weights->values;
-      row_stride = stride * static_cast<int64_t>(sizeof(Block));
-      block_stride = sizeof(Block);
-    } else {
-      unpacked.resize(blocks * 32);
-      values = unpacked.data();
-      row_stride = depth * 32;
-      block_stride = 32;
-    }
-    for (int64_t r = 0; r < rows; ++r) {
+    values.resize(blocks * Dots<Block>::kBytes);
+    for (int64_t r = 0; r < weights.rows; ++r) {
+      const Block* const row = weights.row(r);
       for (int64_t b = 0; b < depth; ++b) {
-        const Block& block = weights[r * stride + b];
         const auto at = static_cast<size_t>(r * depth + b);
-        scale[at] = from_half(block.scale);
-        if constexpr (kHasLeast<Block>) least[at] = from_half(block.least);
-        const __m256i numbers = values_of(block);
-        excess[at] = -128 * sum(numbers);
-        if constexpr (!std::is_same_v<Block, Q8_0>)
-          _mm256_storeu_si256(reinterpret_cast<__m256i*>(unpacked.data() + at * 32), numbers);
+        weights.fetch_next(r, b);
+        scale[at] = from_half(row[b].scale);
+        if constexpr (kHasLeast<Block>) least[at] = from_half(row[b].least);
+        Dots<Block>::unpack(row[b], values.data() + at * Dots<Block>::kBytes);
       }
     }
-  }
-
-  static int32_t sum(__m256i bytes) {
-    const __m256i eight = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), bytes);
-    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
-    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
-    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xB1));
-    return _mm_cvtsi128_si32(four);
   }
 };
 
-/// kRows rows of weights, from `row` on, against one panel.
-template <class Token, int kRows>
-void tile_of(const Rows& rows, int64_t row, int64_t depth, const std::byte* panel, __m512* out) {
-  constexpr bool kSums = std::is_same_v<Token, Q8_1>;
-  constexpr int kBefore = kSums ? 128 : 64;
-  const int8_t* values = rows.values + row * rows.row_stride;
-  const float* const scale = rows.scale.data() + row * depth;
-  const int32_t* const excess = rows.excess.data() + row * depth;
-  __m512 sum[kRows];
-  TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
-    sum[r] = _mm512_setzero_ps();
-  }
-  for (int64_t b = 0; b < depth; ++b, values += rows.block_stride, panel += panel_bytes<Token>(1)) {
-    const __m512 scales = _mm512_load_ps(panel);
-    __m512i tokens[8];
-    TAPLINE_UNROLL for (int i = 0; i < 8; ++i) {
-      tokens[i] = _mm512_load_si512(panel + kBefore + 64 * i);
-    }
+/// kRows rows of weights, from `row` on, against kCount panels; results of row r go to out[panel][row + r].
+template <class Weight, int kRows, int kCount>
+void tile_of(const Rows& rows, int64_t row, int64_t depth, const std::byte* panel, int64_t panel_stride,
+             Floats (*out)[kLanes]) {
+  constexpr int64_t kBytes = Dots<Weight>::kBytes;
+  const int8_t* values = rows.values.data() + row * depth * kBytes;
+  const float* scale = rows.scale.data() + row * depth;
+  const float* least = rows.least.data() + row * depth;
+  Floats sum[kCount][kRows];
+  TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
     TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
-      const int8_t* const own = values + r * rows.row_stride;
-      __m512i dot = _mm512_set1_epi32(excess[r * depth + b]);
-      TAPLINE_UNROLL for (int i = 0; i < 8; ++i) {
-        dot = _mm512_dpbusd_epi32(dot, tokens[i], _mm512_set1_epi32(four_bytes(own + 4 * i)));
-      }
-      const __m512 factor = _mm512_mul_ps(scales, _mm512_set1_ps(scale[r * depth + b]));
-      sum[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), factor, sum[r]);
-      if constexpr (kSums) {
-        const __m512 least = _mm512_set1_ps(rows.least[static_cast<size_t>((row + r) * depth + b)]);
-        sum[r] = _mm512_fmadd_ps(least, _mm512_load_ps(panel + 64), sum[r]);
-      }
+      sum[p][r] = zeros();
     }
   }
-  TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
-    out[r] = sum[r];
+  for (int64_t b = 0; b < depth; ++b) {
+    Dots<Weight> dots[kCount][kRows];
+    TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
+      Ints start = all(0);
+      if constexpr (kAddedBits<Weight> != 0)
+        start = shift<kAddedBits<Weight>>(load_ints(panel + p * panel_stride + kVector));
+      TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
+        dots[p][r] = Dots<Weight>(start);
+      }
+    }
+    TAPLINE_UNROLL for (int i = 0; i < 8; ++i) {
+      TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
+        const Ints tokens = load_ints(panel + p * panel_stride + (2 + i) * kVector);
+        TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
+          dots[p][r].add(i, values + r * depth * kBytes, tokens);
+        }
+      }
+    }
+    TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
+      const Floats scales = load(panel + p * panel_stride);
+      TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
+        sum[p][r] = fmadd(to_floats(dots[p][r].sum()), mul(scales, all(scale[r * depth])), sum[p][r]);
+        if constexpr (kHasLeast<Weight>)
+          sum[p][r] = fmadd(all(least[r * depth]), load(panel + p * panel_stride + kVector), sum[p][r]);
+      }
+    }
+    values += kBytes;
+    ++scale;
+    ++least;
+    panel += panel_bytes<typename TokenOf<Weight>::Type>(1);
+  }
+  TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
+    TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
+      out[p][row + r] = sum[p][r];
+    }
   }
 }
 
 /// The tile of as many rows as there are.
-template <class Token, int kMost>
-void tile(const Rows& rows, int64_t row, int64_t count, int64_t depth, const std::byte* panel, __m512* out) {
+template <class Weight, int kMost>
+void tile(const Rows& rows, int64_t row, int64_t count, int64_t depth, const std::byte* panel,
+          Floats (*out)[kLanes]) {
   if constexpr (kMost > 1) {
-    if (count < kMost) return tile<Token, kMost - 1>(rows, row, count, depth, panel, out);
+    if (count < kMost) return tile<Weight, kMost - 1>(rows, row, count, depth, panel, out);
   }
-  tile_of<Token, kMost>(rows, row, depth, panel, out);
+  tile_of<Weight, kMost, 1>(rows, row, depth, panel, 0, out);
 }
 
 template <class Token>
@@ -151,58 +123,60 @@ void pack_blocks(const Token* rows, int64_t stride, int64_t count, int64_t depth
   for (int64_t b = 0; b < depth; ++b) {
     alignas(64) float scales[kLanes] = {};
     alignas(64) float sums[kLanes] = {};
-    // A token's 32 bytes are eight numbers of a row; sixteen such rows, turned, are eight vectors of the
-    // panel.
-    __m512 v[16];
+    alignas(64) int32_t negative_sums[kLanes] = {};
+    // A token's 32 bytes are eight numbers of a row; the rows, turned, are eight vectors of the panel.
+    Floats v[kLanes];
     for (int64_t token = 0; token < kLanes; ++token) {
       __m256i bytes = _mm256_setzero_si256();
       if (token < count) {
         const Token& block = rows[token * stride + b];
-        scales[token] = from_half(block.scale);
-        if constexpr (std::is_same_v<Token, Q8_1>) sums[token] = from_half(block.sum);
         bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block.values));
+        scales[token] = from_half(block.scale);
+        if constexpr (std::is_same_v<Token, Q8_1>) {
+          sums[token] = from_half(block.sum);
+        } else {
+          negative_sums[token] = -sum_of(bytes);
+        }
       }
-      const __m256i larger = _mm256_xor_si256(bytes, _mm256_set1_epi8(static_cast<char>(0x80)));
-      v[token] = _mm512_castsi512_ps(_mm512_zextsi256_si512(larger));
+      v[token] = from_eight(bytes);
     }
     transpose(v);
-    const auto put = [&](__m512 vector) {
-      _mm512_store_ps(panel, vector);
-      panel += 64;
+    const auto put = [&](Floats vector) {
+      store(reinterpret_cast<float*>(panel), vector);
+      panel += kVector;
     };
-    put(_mm512_load_ps(scales));
-    if constexpr (std::is_same_v<Token, Q8_1>) put(_mm512_load_ps(sums));
+    put(load(scales));
+    put(std::is_same_v<Token, Q8_1> ? load(sums) : load(negative_sums));
     for (int i = 0; i < 8; ++i) put(v[i]);
   }
 }
 
 template <class Weight>
-void multiply_blocks(const Weight* weights, int64_t stride, int64_t count, int64_t depth,
-                     const std::byte* panels, int64_t tokens, float* c, int64_t c_stride) {
-  using Token = typename TokenOf<Weight>::Type;
+void multiply_blocks(const WeightRows<Weight>& weights, const std::byte* panels, int64_t tokens, float* c,
+                     int64_t c_stride) {
   thread_local Rows rows;
-  rows.read(weights, stride, count, depth);
-  for (int64_t token = 0; token < tokens; token += kLanes, panels += panel_bytes<Token>(depth)) {
-    __m512 results[16] = {};
+  rows.read(weights);
+  const int64_t count = weights.rows;
+  const int64_t depth = weights.depth;
+  const auto bytes = static_cast<int64_t>(panel_bytes<typename TokenOf<Weight>::Type>(depth));
+  Floats results[kPanels][kLanes] = {};
+  int64_t token = 0;
+  if (kPanels > 1 && count == kLanes) {
+    for (; token + (kPanels - 1) * kLanes < tokens; token += kPanels * kLanes, panels += kPanels * bytes) {
+      for (int64_t row = 0; row < kLanes; row += kWideTile)
+        tile_of<Weight, kWideTile, kPanels>(rows, row, depth, panels, bytes, results);
+      for (int64_t p = 0; p < kPanels; ++p) {
+        const int64_t first = token + p * kLanes;
+        store(results[p], count, tokens - first, c + first * c_stride, c_stride);
+      }
+    }
+  }
+  for (; token < tokens; token += kLanes, panels += bytes) {
     for (int64_t row = 0; row < count; row += kTile)
-      tile<Token, kTile>(rows, row, count - row, depth, panels, results + row);
-    store(results, count, tokens - token, c + token * c_stride, c_stride);
+      tile<Weight, kTile>(rows, row, count - row, depth, panels, results);
+    store(results[0], count, tokens - token, c + token * c_stride, c_stride);
   }
 }
-
-/// Numbers of a block, plus a constant if they may be negative.
-template <class Block>
-__m256i unsigned_values(const Block& block) {
-  const __m256i values = values_of(block);
-  if constexpr (std::is_same_v<Block, Q8_0>) return _mm256_xor_si256(values, _mm256_set1_epi8(-128));
-  if constexpr (std::is_same_v<Block, Q5_0>) return _mm256_add_epi8(values, _mm256_set1_epi8(16));
-  return values;
-}
-
-template <class Block>
-constexpr int kAdded = std::is_same_v<Block, Q8_0>   ? 128
-                       : std::is_same_v<Block, Q5_0> ? 16
-                                                     : 0;
 
 /// The sums of four vectors of eight.
 __m128i sums_of(const __m256i* rows) {
@@ -211,36 +185,61 @@ __m128i sums_of(const __m256i* rows) {
   return _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
 }
 
-/// Sixteen rows per vector; each term of a sum is the same as in a tile.
-template <class Weight>
-void multiply_one_token(const Weight* weights, int64_t stride, int64_t count, int64_t depth,
-                        const typename TokenOf<Weight>::Type* token, float* c) {
-  __m512 sum = _mm512_setzero_ps();
-  for (int64_t b = 0; b < depth; ++b) {
-    const __m256i values = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(token[b].values));
-    __m256i dots[kLanes];
+/// A row per lane; each term of a sum is the same as in a tile.
+template <class Weight, int kCount>
+void multiply_tokens(const WeightRows<Weight>& weights, const typename TokenOf<Weight>::Type* tokens,
+                     int64_t tokens_stride, float* c, int64_t c_stride) {
+  Floats sum[kCount];
+  TAPLINE_UNROLL for (int t = 0; t < kCount; ++t) {
+    sum[t] = zeros();
+  }
+  for (int64_t b = 0; b < weights.depth; ++b) {
+    __m256i values[kCount];
+    __m256i starts[kCount];
+    TAPLINE_UNROLL for (int t = 0; t < kCount; ++t) {
+      const auto* const own = tokens[t * tokens_stride + b].values;
+      values[t] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(own));
+      starts[t] = start_of<Weight>(values[t]);
+    }
     alignas(32) Half scales[kLanes];
     alignas(32) Half leasts[kLanes];
-    TAPLINE_UNROLL for (int64_t r = 0; r < kLanes; ++r) {
-      const Weight& block = weights[std::min(r, count - 1) * stride + b];
-      dots[r] = _mm256_dpbusd_epi32(_mm256_setzero_si256(), unsigned_values(block), values);
-      scales[r] = block.scale;
-      if constexpr (kHasLeast<Weight>) leasts[r] = block.least;
+    __m128i fours[kCount][kLanes / 4];
+    TAPLINE_UNROLL for (int64_t i = 0; i < kLanes / 4; ++i) {
+      __m256i dots[kCount][4];
+      TAPLINE_UNROLL for (int64_t j = 0; j < 4; ++j) {
+        const int64_t r = 4 * i + j;
+        const Weight& block = weights.row(std::min(r, weights.rows - 1))[b];
+        weights.fetch_next(r, b);
+        TAPLINE_UNROLL for (int t = 0; t < kCount; ++t) {
+          dots[t][j] = dots_of(block, values[t], starts[t]);
+        }
+        scales[r] = block.scale;
+        if constexpr (kHasLeast<Weight>) leasts[r] = block.least;
+      }
+      TAPLINE_UNROLL for (int t = 0; t < kCount; ++t) {
+        fours[t][i] = sums_of(dots[t]);
+      }
     }
-    const __m256i low = _mm256_set_m128i(sums_of(dots + 4), sums_of(dots));
-    const __m256i high = _mm256_set_m128i(sums_of(dots + 12), sums_of(dots + 8));
-    __m512i dot = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-    if constexpr (kAdded<Weight> != 0)
-      dot = _mm512_sub_epi32(dot, _mm512_set1_epi32(kAdded<Weight> * Rows::sum(values)));
-    const auto floats = [](const Half* from) {
-      return _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(from)));
-    };
-    const __m512 factor = _mm512_mul_ps(_mm512_set1_ps(from_half(token[b].scale)), floats(scales));
-    sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), factor, sum);
-    if constexpr (kHasLeast<Weight>)
-      sum = _mm512_fmadd_ps(floats(leasts), _mm512_set1_ps(from_half(token[b].sum)), sum);
+    TAPLINE_UNROLL for (int t = 0; t < kCount; ++t) {
+      const auto& token = tokens[t * tokens_stride + b];
+      const Floats factor = mul(all(from_half(token.scale)), from_halves(scales));
+      sum[t] = fmadd(to_floats(from_fours(fours[t])), factor, sum[t]);
+      if constexpr (kHasLeast<Weight>) sum[t] = fmadd(from_halves(leasts), all(from_half(token.sum)), sum[t]);
+    }
   }
-  _mm512_mask_storeu_ps(c, static_cast<__mmask16>((1U << count) - 1U), sum);
+  TAPLINE_UNROLL for (int t = 0; t < kCount; ++t) {
+    store_first(weights.rows, c + t * c_stride, sum[t]);
+  }
+}
+
+template <class Weight, int kCount>
+void multiply_few_tokens(const WeightRows<Weight>& weights, const typename TokenOf<Weight>::Type* tokens,
+                         int64_t tokens_stride, int64_t count, float* c, int64_t c_stride) {
+  if constexpr (kCount > 1) {
+    if (count < kCount)
+      return multiply_few_tokens<Weight, kCount - 1>(weights, tokens, tokens_stride, count, c, c_stride);
+  }
+  multiply_tokens<Weight, kCount>(weights, tokens, tokens_stride, c, c_stride);
 }
 
 }  // namespace
@@ -255,16 +254,16 @@ void pack(const Q8_1* rows, int64_t stride, int64_t count, int64_t depth, std::b
   pack_blocks(rows, stride, count, depth, panel);
 }
 
-#define TAPLINE_MULTIPLY(Weight)                                                                             \
-  template <>                                                                                                \
-  void multiply(const Weight* weights, int64_t stride, int64_t rows, int64_t depth, const std::byte* panels, \
-                int64_t tokens, float* c, int64_t c_stride) {                                                \
-    multiply_blocks(weights, stride, rows, depth, panels, tokens, c, c_stride);                              \
-  }                                                                                                          \
-  template <>                                                                                                \
-  void multiply_token(const Weight* weights, int64_t stride, int64_t rows, int64_t depth,                    \
-                      const TokenOf<Weight>::Type* token, float* c) {                                        \
-    multiply_one_token(weights, stride, rows, depth, token, c);                                              \
+#define TAPLINE_MULTIPLY(Weight)                                                                      \
+  template <>                                                                                         \
+  void multiply(const WeightRows<Weight>& weights, const std::byte* panels, int64_t tokens, float* c, \
+                int64_t c_stride) {                                                                   \
+    multiply_blocks(weights, panels, tokens, c, c_stride);                                            \
+  }                                                                                                   \
+  template <>                                                                                         \
+  void multiply_few(const WeightRows<Weight>& weights, const TokenOf<Weight>::Type* tokens,           \
+                    int64_t tokens_stride, int64_t count, float* c, int64_t c_stride) {               \
+    multiply_few_tokens<Weight, kFewTokens>(weights, tokens, tokens_stride, count, c, c_stride);      \
   }
 TAPLINE_MULTIPLY(Q8_0)
 TAPLINE_MULTIPLY(Q4_1)

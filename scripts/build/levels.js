@@ -15,6 +15,7 @@ const flags = /** @type {Record<string, string[]>} */ ({
   GGML_FMA: ["-mfma"],
   GGML_BMI2: ["-mbmi2"],
   GGML_AVX2: ["-mavx2"],
+  GGML_AVX_VNNI: ["-mavxvnni"],
   GGML_AVX512: ["-mavx512f", "-mavx512cd", "-mavx512vl", "-mavx512dq", "-mavx512bw"],
   GGML_AVX512_VBMI: ["-mavx512vbmi"],
   GGML_AVX512_VNNI: ["-mavx512vnni"],
@@ -23,11 +24,13 @@ const flags = /** @type {Record<string, string[]>} */ ({
 
 const v2 = ["cx16", "lahf_lm", "popcnt", "ssse3", "sse4_1", "sse4_2"];
 const v3 = [...v2, "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"];
+const alderLake = [...v3, "avx_vnni"];
 const v4 = [...v3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
 const iceLake = [...v4, "avx512vbmi", "avx512_vnni"];
 const zen4 = [...iceLake, "avx512_bf16"];
 
 const avx2 = ["GGML_SSE42", "GGML_AVX", "GGML_F16C", "GGML_FMA", "GGML_BMI2", "GGML_AVX2"];
+const avx2Vnni = [...avx2, "GGML_AVX_VNNI"];
 const avx512 = [...avx2, "GGML_AVX512"];
 const vnni = [...avx512, "GGML_AVX512_VBMI", "GGML_AVX512_VNNI"];
 const bf16 = [...vnni, "GGML_AVX512_BF16"];
@@ -37,17 +40,22 @@ const x64 = [
   { name: "x86-64-v4-bf16", needs: zen4, options: bf16 },
   { name: "x86-64-v4-vnni", needs: iceLake, options: vnni },
   { name: "x86-64-v4", needs: v4, options: avx512 },
+  { name: "x86-64-v3-vnni", needs: alderLake, options: avx2Vnni },
   { name: "x86-64-v3", needs: v3, options: avx2 },
   { name: "x86-64-v2", needs: v2, options: ["GGML_SSE42"] },
   { name: "x86-64", needs: [], options: [] },
 ];
 
 /**
- * Levels of arm64: extensions that ggml has kernels for, by the portable compiler's names. Half-precision arithmetic is
- * excluded because it makes numbers less exact; see "Disabled instruction sets" in docs/contributing/building.md.
+ * Levels of arm64: extensions that ggml has kernels for, by the portable compiler's names.
  * @type {Level[]}
  */
 const arm64 = [
+  {
+    name: "arm64-sve2",
+    needs: ["asimd", "asimddp", "i8mm", "sve", "sve2", "svei8mm"],
+    options: ["generic+dotprod+i8mm+sve2"],
+  },
   { name: "arm64-i8mm", needs: ["asimd", "asimddp", "i8mm"], options: ["generic+dotprod+i8mm"] },
   { name: "arm64-dotprod", needs: ["asimd", "asimddp"], options: ["generic+dotprod"] },
   { name: "arm64", needs: [], options: ["generic"] },

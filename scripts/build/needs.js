@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { BuildError } from "./errors.js";
 
 /** Libraries of every glibc. Users would have to install any other library. */
@@ -53,4 +54,14 @@ export function beyond({ libraries, versions }, glibc) {
     return minor === undefined || Number(minor) > most;
   });
   return [...foreign, ...newer];
+}
+
+/**
+ * Which folders of this machine a file names: one that does is different when it is made elsewhere.
+ * @param {string} path
+ * @param {string[]} folders
+ */
+export function foldersNamedIn(path, folders) {
+  const bytes = readFileSync(path);
+  return folders.filter((folder) => bytes.includes(folder));
 }

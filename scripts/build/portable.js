@@ -42,38 +42,54 @@ export function portableToolchain(arch, say) {
       `Portable addons are compiled on Linux for x64 or arm64, got ${process.platform} and ${arch}.`,
     );
   }
-  const cache = cacheFolder(process.env);
-  const compiler = zigFolder(cache, say);
   const target = `${processor}-linux-gnu.${oldestGlibc}`;
-  const folder = join(compiler, target);
-  mkdirSync(folder, { recursive: true });
+  const { folder, tool, flags } = zigCompiler(target, say);
+  return {
+    folder,
+    flags: {
+      ...flags,
+      CCACHE_BASEDIR: "", // with one, the compiler gets relative paths, and __FILE__ is different without ccache
+      SOURCE_DATE_EPOCH: process.env.SOURCE_DATE_EPOCH ?? "0",
+    },
+    definitions: {
+      TAPLINE_PORTABLE: "ON",
+      TAPLINE_COMPILER_FOLDER: folder,
+      CMAKE_AR: tool("ar", "ar"),
+      CMAKE_RANLIB: tool("ranlib", "ranlib"),
+      ...(arch !== process.arch && { CMAKE_SYSTEM_NAME: "Linux", CMAKE_SYSTEM_PROCESSOR: processor }),
+    },
+  };
+}
+
+/**
+ * Zig's C and C++ compiler for a target, e.g. "aarch64-macos": the environment variables that name it, and a function that
+ * returns the path of another of its tools under a given name.
+ * @param {string} target
+ * @param {(sentence: string) => void} say
+ */
+export function zigCompiler(target, say) {
+  const cache = cacheFolder(process.env);
+  const folder = zigFolder(cache, say);
+  const wrappers = join(folder, target);
+  mkdirSync(wrappers, { recursive: true });
   /** @param {string} name @param {string} command */
-  const wrapper = (name, command) => {
-    const path = join(folder, name);
+  const tool = (name, command) => {
+    const path = join(wrappers, name);
     if (!existsSync(path)) {
-      writeFileSync(`${path}.${process.pid}`, `#!/bin/sh\nexec "${compiler}/ziglang/zig" ${command} "$@"\n`);
+      writeFileSync(`${path}.${process.pid}`, `#!/bin/sh\nexec "${folder}/ziglang/zig" ${command} "$@"\n`);
       chmodSync(`${path}.${process.pid}`, 0o755);
       renameSync(`${path}.${process.pid}`, path);
     }
     return path;
   };
-  return {
-    folder: compiler,
-    flags: {
-      CC: wrapper("clang", `cc -target ${target}`), // a name by which ccache knows the compiler
-      CXX: wrapper("clang++", `c++ -target ${target}`),
-      CCACHE_COMPILERCHECK: `string:ziglang ${zig.version} ${target}`,
-      ZIG_GLOBAL_CACHE_DIR: join(cache, "zig-cache"),
-      ZIG_LOCAL_CACHE_DIR: join(cache, "zig-cache"),
-      SOURCE_DATE_EPOCH: process.env.SOURCE_DATE_EPOCH ?? "0",
-    },
-    definitions: {
-      TAPLINE_PORTABLE: "ON",
-      CMAKE_AR: wrapper("ar", "ar"),
-      CMAKE_RANLIB: wrapper("ranlib", "ranlib"),
-      ...(arch !== process.arch && { CMAKE_SYSTEM_NAME: "Linux", CMAKE_SYSTEM_PROCESSOR: processor }),
-    },
+  const flags = {
+    CC: tool("clang", `cc -target ${target}`), // a name by which ccache knows the compiler
+    CXX: tool("clang++", `c++ -target ${target}`),
+    CCACHE_COMPILERCHECK: `string:ziglang ${zig.version} ${target}`,
+    ZIG_GLOBAL_CACHE_DIR: join(cache, "zig-cache"),
+    ZIG_LOCAL_CACHE_DIR: join(cache, "zig-cache"),
   };
+  return { folder, tool, flags };
 }
 
 /**

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
- * `npm run release`: packs tapline, and for each platform a package with the addon, as tarballs in a folder. For Linux the
- * addon is portable (scripts/build/portable.js) with ggml's kernels for every level of processors, and there is a Python wheel.
+ * `npm run release`: packs tapline, for each platform a package with the addon, and in a clone its sources, as tarballs in a
+ * folder. For Linux the addon is portable (scripts/build/portable.js) with ggml's kernels for every level of processors, and
+ * there is a Python wheel.
  *   --out FOLDER        where they go (default: release)
  *   --platform NAME     what to compile for, by Node's name (default and only choice: the platform that it runs on)
  *   --arch NAME         processors, by Node's name; on Linux x64 and arm64 compile for each other; repeatable
@@ -34,14 +35,15 @@ import { onInterrupt } from "./interrupt.js";
 import { besideGpu, cmakeOptions, levelList, levelsFor } from "./levels.js";
 import { llamaCpp } from "./llama.js";
 import { withLock } from "./lock.js";
-import { beyond, needsOf } from "./needs.js";
+import { beyond, foldersNamedIn, needsOf } from "./needs.js";
 import { root, treeOf } from "./paths.js";
 import { makePlan, prepareBuild } from "./plan.js";
 import { oldestGlibc, portableToolchain } from "./portable.js";
 import { loadingFailure } from "./prebuilt.js";
 import { createProgress, duration } from "./progress.js";
 import { nativeEntries, npmEntries, sbom, sbomName } from "./sbom.js";
-import { ensureSource } from "./source.js";
+import { cacheFolder, ensureSource } from "./source.js";
+import { packSource } from "./source-tarball.js";
 import { hashInputs } from "./stamp.js";
 import { makeWheel, runtimePackages } from "./wheel.js";
 
@@ -103,9 +105,10 @@ async function release() {
     }
     for (const tarball of values.with) packages.push(foreignPackage(resolve(tarball), work));
     const folder = mainPackage(packages, work, out);
+    const source = packSource(main.version, out, say);
+    if (source !== undefined) sayPacked(join(out, source));
     for (const each of wheels) {
-      const wheel = makeWheel({ ...each, main: folder, work, out });
-      say(`${basename(wheel)}: ${(statSync(wheel).size / 1e6).toFixed(1)} MB`);
+      sayPacked(makeWheel({ ...each, main: folder, work, out }));
     }
     say(`done in ${duration(Date.now() - started)}: \`npm install\` takes the tarballs of ${out} together`);
   } finally {
@@ -182,7 +185,8 @@ async function platformPackage(backend, target, levels, work, out) {
 }
 
 /**
- * Checks that an addon loads where promised: its symbol versions, and whether it loads here if this processor can run it.
+ * Checks that an addon loads where promised (its symbol versions, and whether it loads here if this processor can run it),
+ * and that it names no folder of this machine.
  * @param {string} path
  * @param {Target} target
  * @param {string[]} needs of the lowest level
@@ -192,6 +196,7 @@ async function check(path, { platform, arch, portable }, needs) {
   if (above.length > 0) {
     throw new BuildError(`The addon needs ${above.join(", ")}: at most glibc ${oldestGlibc} is allowed.`);
   }
+  if (portable) refuseFolders(path);
   // From dist/, as in an installation.
   const { processorFeatures } = await import(new URL("../../dist/native/prebuilt.js", import.meta.url).href);
   const features = processorFeatures();
@@ -201,6 +206,15 @@ async function check(path, { platform, arch, portable }, needs) {
   }
   const failure = loadingFailure(path);
   if (failure !== undefined) throw new BuildError(`The addon does not load: ${failure}`);
+}
+
+/** @param {string} path of an addon */
+function refuseFolders(path) {
+  const named = foldersNamedIn(path, [root, cacheFolder(process.env)]);
+  if (named.length === 0) return;
+  throw new BuildError(
+    `${basename(path)} contains the path ${named.join(" and ")}: its bytes would depend on it.`,
+  );
 }
 
 function usesGlibc() {
@@ -252,6 +266,7 @@ async function compileSqlite(target, levels, work) {
   return inTree(ordinary(target), target, levels, async (build) => {
     await buildTargets(build, ["tapline-sqlite"]);
     copyFileSync(join(build.tree, "addon", "tapline-sqlite.node"), path);
+    refuseFolders(path);
     return path;
   });
 }
@@ -370,7 +385,12 @@ function mainPackage(packages, work, out) {
  */
 function pack(folder, out) {
   const name = npm(["pack", "--silent", "--ignore-scripts", `--pack-destination=${out}`], folder).trim();
-  say(`${name}: ${(statSync(join(out, name)).size / 1e6).toFixed(1)} MB`);
+  sayPacked(join(out, name));
+}
+
+/** @param {string} path */
+function sayPacked(path) {
+  say(`${basename(path)}: ${(statSync(path).size / 1e6).toFixed(1)} MB`);
 }
 
 /**

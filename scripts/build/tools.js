@@ -22,6 +22,7 @@ export const knownTools = [
   "llama-quantize",
   "llama-server",
   "rpc-server",
+  "tapline-denormals",
   "tapline-graph-points",
   "tapline-pretend-gpu",
   "tapline-row-maps",

@@ -7,7 +7,9 @@ import { blockPoints, targetPoints } from "../contracts/names.js";
 import type { ConductOptions } from "./conduct.js";
 import { UsageError } from "./exit-code.js";
 import { integerBetween, layerList, numbersThat } from "./options.js";
+import { ofSubmit, type PartOptions } from "./part-options.js";
 import { labOption, origin } from "./service-address.js";
+import type { SubmitOptions } from "./submit.js";
 
 /** Options of all experiments. */
 export interface CommonOptions extends ConductOptions {
@@ -115,9 +117,37 @@ export async function run(
   given: Record<string, unknown>,
   complete?: (submission: Record<string, unknown>) => Promise<void>,
 ): Promise<void> {
+  const { shard, submit } = options as PartOptions;
+  if (operation !== "extract" && (shard !== undefined || submit !== undefined)) {
+    return runInParts(operation, options, given, complete);
+  }
   const submission = await submissionOf(operation, options, given, complete);
   const { conduct } = await import("./conduct.js");
   await conduct(operation, submission, options);
+}
+
+/** One part of an experiment, or all of them on an engine. */
+async function runInParts(
+  operation: Operation,
+  options: CommonOptions & PartOptions,
+  given: Record<string, unknown>,
+  complete?: (submission: Record<string, unknown>) => Promise<void>,
+): Promise<void> {
+  const { shard, submit, out } = options;
+  if (shard !== undefined && submit !== undefined) {
+    throw new UsageError("--submit and --shard cannot be combined: --parts says how many there are.");
+  }
+  const rest = Object.fromEntries(
+    Object.entries(options).filter(([name]) => name !== "shard" && !ofSubmit.includes(name as never)),
+  );
+  const submission = await submissionOf(operation, rest, given, complete);
+  if (shard !== undefined) {
+    return (await import("./compute-part.js")).computePart(operation, submission, shard, options);
+  }
+  if (typeof out !== "string") {
+    throw new UsageError("--submit requires --out, a folder that all machines see.");
+  }
+  await (await import("./submit.js")).submit(operation, submission, out, options as SubmitOptions);
 }
 
 /** The submission of options and a configuration file, without its operation. */

@@ -1,12 +1,12 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { checkSubmission } from "../contracts/index.js";
+import { checkSubmission, type Operation } from "../contracts/index.js";
 import type { EngineName } from "../contracts/names.js";
 import { taplineHome } from "../files/home.js";
 import { count } from "../findings/numbers.js";
-import type { Merged } from "../lab/extraction/merge.js";
 import {
   engineOf,
+  type Followed,
   findSubmission,
   follow,
   planned,
@@ -40,8 +40,9 @@ const program = [process.execPath, fileURLToPath(new URL("../../bin/tapline.js",
 /** How often the engine and the files are looked at. A cluster's controller serves others, too. */
 const intervalMs: Record<EngineName, number> = { local: 1000, slurm: 5000 };
 
-/** `tapline extract --submit`: starts an extraction in parts, follows it and merges its files. */
+/** `tapline extract --submit`, or of another experiment: starts it in parts, follows it and merges its files. */
 export async function submit(
+  operation: Operation,
   settings: Record<string, unknown>,
   out: string,
   options: SubmitOptions,
@@ -56,10 +57,28 @@ export async function submit(
   const parts = options.parts ?? known?.parts;
   if (parts === undefined) throw new UsageError("--submit requires --parts, the number of parts.");
   // Rejects invalid settings before anything is started.
-  checkSubmission({ operation: "extract", ...rest, shard: [0, parts], out: resolve(out) });
+  const isExtract = operation === "extract";
+  const config = checkSubmission({
+    ...{ operation, ...rest },
+    ...(isExtract && { shard: [0, parts], out: resolve(out) }),
+  });
+  if (!isExtract) {
+    const { runOf } = await import("../operations/runs.js");
+    const most = runOf(operation).split?.count(config as never) ?? 0;
+    if (parts > most) {
+      throw new UsageError(`--parts: the experiment has ${most} items to divide, got ${parts}.`);
+    }
+  }
   const workers = options.workers ?? (engine === "slurm" ? parts : Math.max(devices.length, 1));
   const engineOptions = engine === "slurm" ? sbatch : devices;
-  const wanted = planned(rest, { engine, out: resolve(out), parts, workers, engineOptions });
+  const wanted = planned(rest, {
+    ...(!isExtract && { operation }),
+    engine,
+    out: resolve(out),
+    parts,
+    workers,
+    engineOptions,
+  });
   if (options.dryRun) return print(engineOf(wanted, program).script(wanted).trimEnd());
   const { submission, joined } = await start(taplineHome(), wanted, program);
   if (options.detach) return options.json ? printJson(submission) : print(submission.id);
@@ -130,7 +149,7 @@ async function followed(submission: Submission, options: { json?: boolean; quiet
       ...{ home: taplineHome(), engine: engineOf(submission, program), signal },
       intervalMs: intervalMs[submission.engine],
       onProgress: ({ done, tokens = 0 }) =>
-        show(`extracting in ${count(submission.parts, "part")}`, done, tokens),
+        show(`computing in ${count(submission.parts, "part")}`, done, tokens),
       onRestart: (parts) => {
         progress.clear();
         if (!options.quiet)
@@ -151,10 +170,13 @@ async function followed(submission: Submission, options: { json?: boolean; quiet
 }
 
 /** The result of a merge in one sentence. */
-export function mergedLine({ folder, parts, plan }: Merged): string {
-  const { texts, tokens, bytes, shards } = plan;
+export function mergedLine(merged: Followed): string {
+  const folder = dim(shortPath(merged.folder), canvasOf(process.stdout).colors);
+  const parts = `Merged ${count(merged.parts, "part")}`;
+  if ("files" in merged) return `${parts}: ${merged.files.join(", ")} in ${folder}.`;
+  const { texts, tokens, bytes, shards } = merged.plan;
   return (
-    `Merged ${count(parts, "part")}: ${count(texts, "text")}, ${count(tokens, "token")}, ${bytesText(bytes)} in ` +
-    `${count(shards.length, "file")} in ${dim(shortPath(folder), canvasOf(process.stdout).colors)}.`
+    `${parts}: ${count(texts, "text")}, ${count(tokens, "token")}, ${bytesText(bytes)} in ` +
+    `${count(shards.length, "file")} in ${folder}.`
   );
 }

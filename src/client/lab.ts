@@ -143,7 +143,7 @@ export class Lab {
 
   /**
    * Writes the block outputs of a data set to disk.
-   * @param settings.data a .txt or .jsonl file on the service's machine, instead of `examples`
+   * @param settings.data a .txt, .jsonl, .csv or .parquet file on the service's machine or at a URL, instead of `examples`
    * @param settings.out a folder on that machine; without it the files become artifacts
    */
   extract(model: string, settings: Settings<"extract">, options: CallOptions = {}) {
@@ -186,7 +186,7 @@ export class Lab {
     return this.submit("explain", model, { prompt, layer, template, marker, ...settings }, options);
   }
 
-  /** An attribution graph of neurons and attention heads: what each adds to the next tokens' logits and to each other. */
+  /** An attribution graph of neurons and attention heads, or of transcoder features: what each adds to the next tokens' logits and to each other. */
   graph(
     model: string,
     prompt: string,

@@ -242,6 +242,10 @@ export const StoredDictionary = Type.Object(
       Type.String({ description: "For a transcoder: the name of the hook that it predicts." }),
     ),
     prepend_bos: orNull(Type.Boolean({ description: "Whether training texts began with a BOS token." })),
+    zero_positions: optional.Integer({
+      description:
+        "For a transcoder: number of first tokens that it was not trained on, if its files record it.",
+    }),
     notes: Type.Array(Type.String()),
     source: optional(source),
     ...file,

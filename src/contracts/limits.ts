@@ -56,6 +56,7 @@ export const limits = {
   graph_nodes_min: 1,
   graph_nodes: 7500,
   graph_measured: 500,
+  graph_zero_positions: 64,
   graph_targets: 10,
   graph_edges: 4000,
   graph_links: 100_000,

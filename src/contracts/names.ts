@@ -66,6 +66,16 @@ export const saeArchitectures = ["relu", "topk", "batchtopk", "jumprelu"] as con
 /** Quantizations that a recipe may request. */
 export const quantisations = ["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M"] as const;
 
+/** Whether a data set is at a URL that fsspec reads. */
+export function isUrl(place: string): boolean {
+  return /^(s3|gs|https?):\/\//.test(place);
+}
+
+/** Whether a folder is in object storage. */
+export function isBucket(place: string): boolean {
+  return /^(s3|gs):\/\//.test(place);
+}
+
 /** Engines that run the parts of an extraction, see docs/scaling.md. */
 export const engineNames = ["local", "slurm"] as const;
 export type EngineName = (typeof engineNames)[number];

@@ -2,18 +2,22 @@ import type { GraphResult } from "../contracts/index.js";
 import { listed } from "../text/words.js";
 import { type Finding, sentence } from "./finding.js";
 import { nodeName, strongestNodes } from "./graph.js";
-import { count, figureOf, percent } from "./numbers.js";
+import { count, figureOf, percent, signed } from "./numbers.js";
 import { visible } from "./text.js";
 
 /** How many nodes the sentence names. */
 const named = 3;
 
-type Found = Pick<GraphResult, "tokens" | "targets" | "nodes" | "size" | "scores" | "measured">;
+type Found = Pick<
+  GraphResult,
+  "tokens" | "targets" | "nodes" | "size" | "scores" | "measured" | "transcoders"
+>;
 
-/** First what rounding makes of the logit, then where its influence comes from; and how removals compare. */
+/** First what errors or rounding make of the logit, then where its influence comes from; and how removals compare. */
 export function graphFinding(result: Found): Finding {
+  const unexplained = result.transcoders === undefined ? roundingSentence(result) : errorSentence(result);
   return {
-    says: `${roundingSentence(result)} ${influenceSentence(result)}`,
+    says: `${unexplained} ${influenceSentence(result)}`,
     controls: measuredSentence(result),
   };
 }
@@ -29,6 +33,19 @@ export function roundingSentence({ targets }: Pick<Found, "targets">): string {
   );
 }
 
+/** Where the first target comes from, and how much of it no transcoder predicts. */
+function errorSentence({ targets, scores }: Pick<Found, "targets" | "scores">): string {
+  const [first] = targets;
+  if (first === undefined) return "";
+  const { errors, embeddings, rest, rounding } = first.through;
+  const other = Math.abs(rest) < 0.005 * Math.abs(first.value) ? "" : `, ${signed(rest)} at other features`;
+  return (
+    `Of the ${targetText(first)}, ${figureOf(first.value)}, ${signed(errors)} starts at transcoder errors, ${signed(embeddings)} at ` +
+    `embeddings${other} and ${signed(rounding)} at rounding; ${percent(scores.errors ?? 0)} of the influence starts at errors. Directly, ` +
+    `features add ${signed(first.direct.features)} and errors ${signed(first.direct.errors)}.`
+  );
+}
+
 /** The quantity that is explained. */
 export function targetText({ token, foil_token }: GraphResult["targets"][number]): string {
   return foil_token === null
@@ -39,11 +56,13 @@ export function targetText({ token, foil_token }: GraphResult["targets"][number]
 function influenceSentence(result: Found): string {
   const { size, scores } = result;
   const strongest = strongestNodes(result).slice(0, named);
-  if (strongest.length === 0) return "No neuron or head is left after pruning.";
+  const [one, many] =
+    result.transcoders === undefined ? ["neuron or head", "neurons and heads"] : ["feature", "features"];
+  if (strongest.length === 0) return `No ${one} is left after pruning.`;
   const names = strongest.map((node) => `${nodeName(result, node)} (${percent(node.influence)})`);
   return (
     `${sentence(listed(names))} ${strongest.length === 1 ? "has" : "have"} the most influence; ` +
-    `${count(size.kept, "neuron or head", "neurons and heads")} of ${size.found} ${size.kept === 1 ? "remains" : "remain"} after pruning. ` +
+    `${count(size.kept, one, many)} of ${size.found} ${size.kept === 1 ? "remains" : "remain"} after pruning. ` +
     `${percent(scores.replacement)} of the influence starts at the prompt's embeddings.`
   );
 }
@@ -51,7 +70,7 @@ function influenceSentence(result: Found): string {
 /** How far estimates with everything frozen predict real removals. */
 export function measuredSentence({ measured }: Pick<Found, "measured">): string {
   if (measured === null)
-    return "No removal was measured, so every figure is an estimate with attention, norms and gates frozen.";
+    return "No removal was measured, so every figure is an estimate with attention and norms frozen.";
   const { nodes, correlation, interval } = measured;
   const removed = `Each of the ${count(nodes.length, "strongest node")} was also removed with nothing frozen`;
   if (correlation === null || interval === null)

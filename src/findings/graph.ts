@@ -5,9 +5,11 @@ import { visible } from "./text.js";
 /** What names of nodes need of a result. */
 export interface Named extends Pick<GraphResult, "tokens" | "nodes"> {
   targets: readonly Pick<GraphResult["targets"][number], "token">[];
+  /** If its nodes are features. */
+  transcoders?: unknown;
 }
 
-/** A node in a few characters: `emb 3`, `4.n305`, `4.h2`. */
+/** A node in a few characters: `emb 3`, `4.n305`, `4.h2`, `4.f1021`. */
 export function shortName({
   kind,
   layer,
@@ -21,6 +23,8 @@ export function shortName({
       return `${layer}.n${index}`;
     case "head":
       return `${layer}.h${index}`;
+    case "feature":
+      return `${layer}.f${index}`;
     case "target":
       return `target ${index}`;
     default:
@@ -30,7 +34,7 @@ export function shortName({
 
 /** A node in words: `neuron 305 of block 4 at “is”`. */
 export function nodeName(
-  { tokens, targets }: Pick<Named, "tokens" | "targets">,
+  { tokens, targets, transcoders }: Pick<Named, "tokens" | "targets" | "transcoders">,
   { kind, layer, position, index }: Pick<GraphNode, "kind" | "layer" | "position" | "index">,
 ): string {
   const at = `at ${placeName(tokens, position)}`;
@@ -40,9 +44,11 @@ export function nodeName(
     case "target":
       return `the logit of ${visible(targets[index as number]?.token ?? "")}`;
     case "rest":
-      return `other neurons of block ${layer} ${at}`;
+      return `other ${transcoders === undefined ? "neurons" : "features"} of block ${layer} ${at}`;
     case "rounding":
       return `rounding in block ${layer} ${at}`;
+    case "error":
+      return `the error of block ${layer} ${at}`;
     default:
       return `${kind} ${index} of block ${layer} ${at}`;
   }
@@ -63,19 +69,28 @@ export function tokenOrDifference(target: string, foil: string | undefined): str
   return `${visible(target)}${foil === undefined ? "" : ` minus ${visible(foil)}`}`;
 }
 
-/** Neurons and heads, the most influential first. */
+/** Neurons and heads, or features, the most influential first. */
 export function strongestNodes({ nodes }: Pick<Named, "nodes">): GraphNode[] {
   return nodes
-    .filter(({ kind }) => kind === "neuron" || kind === "head")
+    .filter(({ kind }) => kind === "neuron" || kind === "head" || kind === "feature")
     .sort((a, b) => b.influence - a.influence);
 }
 
-export const partNames = {
-  embeddings: "embeddings",
-  neurons: "neurons",
-  heads: "heads",
-  rest: "other neurons",
-  rounding: "rounding",
-  constant: "biases",
-} as const;
-export type PartName = keyof typeof partNames;
+export type PartName = keyof GraphResult["targets"][number]["direct"];
+
+/** The kinds of parts of a graph's values, and what they are called. */
+export function partNames({ transcoders }: Pick<Named, "transcoders">): [PartName, string][] {
+  const inner: [PartName, string][] =
+    transcoders === undefined
+      ? [
+          ["neurons", "neurons"],
+          ["heads", "heads"],
+          ["rest", "other neurons"],
+        ]
+      : [
+          ["features", "features"],
+          ["rest", "other features"],
+          ["errors", "errors"],
+        ];
+  return [["embeddings", "embeddings"], ...inner, ["rounding", "rounding"], ["constant", "biases"]];
+}

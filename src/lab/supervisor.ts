@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { Config, Progress, Result } from "../contracts/index.js";
 import { limits } from "../contracts/index.js";
 import { lostRpcServers } from "../models/rpc.js";
+import type { PartTask } from "./parts/compute.js";
 import type { LoadSettings, WorkerMessage, WorkerTask } from "./worker/messages.js";
 
 /** The program that Node runs as a worker. */
@@ -22,6 +23,8 @@ export interface WorkerRun {
   signal: AbortSignal;
   deadlineMs?: number | undefined;
   load?: LoadSettings | undefined;
+  /** Compute only this part of the experiment. */
+  part?: PartTask | undefined;
   /** Folder of the user's library. */
   library: string;
   program?: WorkerProgram | undefined;
@@ -105,7 +108,10 @@ export function runWorker(run: WorkerRun): Promise<Outcome> {
     // "close" comes after the last message has been read, "exit" may come before it.
     child.on("close", finish);
     child.send(
-      { config: run.config, folder: run.folder, spawnedAt, load: run.load ?? {} } satisfies WorkerTask,
+      {
+        ...{ config: run.config, folder: run.folder, spawnedAt, load: run.load ?? {} },
+        ...(run.part && { part: run.part }),
+      } satisfies WorkerTask,
       (error) => {
         if (error !== null) startFault ??= error;
       },

@@ -130,6 +130,31 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
   }
 
   /**
+   * Opens a set of transcoders that fits a model, by block: the one of that name, or all named NAME-0, NAME-1, ….
+   * @throws UserError if there are none, or one does not fit
+   */
+  async transcoders(name: string, model: ModelSize): Promise<OpenDictionary[]> {
+    const all = await this.names();
+    const members = all.includes(name) ? [name] : all.filter((one) => isMember(name, one));
+    // Without members, the error lists what there is.
+    const found = await Promise.all(
+      (members.length > 0 ? members : [name]).map((one) => this.fitting(one, model)),
+    );
+    const blocks = new Map<number, string>();
+    for (const { stored } of found) {
+      if (writtenPoint(stored) !== "ffn_out" || stored.writes === undefined) {
+        throw new UserError(`${stored.name} is not a transcoder of an MLP: it reconstructs ${stored.point}.`);
+      }
+      const other = blocks.get(stored.layer);
+      if (other !== undefined) {
+        throw new UserError(`${other} and ${stored.name} are both of block ${stored.layer}.`);
+      }
+      blocks.set(stored.layer, stored.name);
+    }
+    return found.sort((a, b) => a.stored.layer - b.stored.layer);
+  }
+
+  /**
    * The decoder vector of a feature, [hidden]: what one unit of its activation adds to the reconstruction; with the
    * dictionary's hash and the feature's place for native code.
    * @param point the edited point
@@ -159,6 +184,11 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
     const read = stored.writes === undefined ? {} : { point: stored.point };
     return { vector, sha256: stored.sha256, feature: { dictionary: places, index: feature, ...read } };
   }
+}
+
+/** Whether a name is that of one of a set. */
+function isMember(set: string, name: string): boolean {
+  return name.startsWith(`${set}-`) && /^\d{1,3}$/.test(name.slice(set.length + 1));
 }
 
 /** The point that a dictionary reconstructs or predicts, where its decoder rows are directions. */
@@ -268,6 +298,7 @@ function* pieces(
     trained_on: origin.model ?? null,
     hook: origin.hook ?? null,
     prepend_bos: origin.prependBos ?? null,
+    ...(origin.zeroPositions !== undefined && { zero_positions: origin.zeroPositions }),
     notes: dictionary.notes,
     ...place,
   };

@@ -6,6 +6,7 @@ export {
   type OpenDictionary,
   writtenPoint,
 } from "./dictionaries.js";
+export { addSet, setAt } from "./dictionary-sets.js";
 export { type DirectionMethod, dot, lengthOf, makeDirection, type States } from "./direction.js";
 export { editOf } from "./edit-of.js";
 export { type FileForm, readProbe, readVector, writeProbe, writeVector } from "./files.js";

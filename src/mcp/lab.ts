@@ -72,7 +72,7 @@ const JobInput = Type.Object(
       Type.Integer({
         minimum: 0,
         default: 0,
-        description: "With pointer: index of the first item or character to show.",
+        description: "With pointer: the first item or character.",
       }),
     ),
   },
@@ -96,7 +96,7 @@ const ArtifactsInput = Type.Object(
     name: Type.Optional(
       Type.String({
         maxLength: 200,
-        description: "Downloads this file, if a download folder is configured.",
+        description: "Downloads it, if a download folder is configured.",
       }),
     ),
   },
@@ -127,7 +127,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
   addTool(server, {
     name: "lab_health",
     title: "Lab capabilities",
-    description: "Operations, limits, backend, the running job and the queue.",
+    description: "Operations, limits, backend, running job and queue.",
     input: Nothing,
     output: resultSchema({ health: anObject }),
     call: async (_input, signal) => shown({ health: await lab.health({ signal }) }),
@@ -250,7 +250,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
   addTool(server, {
     name: "lab_cancel",
     title: "Cancel a job",
-    description: "Cancels a queued or running job. Has no effect on a finished job.",
+    description: "Cancels a queued or running job.",
     input: IdInput,
     output: resultSchema({ job }),
     destructive: true,

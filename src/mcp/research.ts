@@ -26,7 +26,7 @@ const nextOffset = Type.Union([Type.Integer(), Type.Null()], { description: "Nul
 const cuts = Type.Array(
   Type.Object({ pointer: Type.String(), total: Type.Integer(), shown: Type.Integer() }),
   {
-    description: "Truncated values: call get_study with this pointer, and `shown` as offset, for the rest.",
+    description: "Truncated values: call get_study with this pointer and `shown` as offset.",
   },
 );
 
@@ -35,7 +35,7 @@ const ListInput = Type.Object(
     query: Type.Optional(
       Type.String({
         maxLength: studyLimits.q,
-        description: "Words that must all occur; the last may be a prefix.",
+        description: "Words that all occur; the last may be a prefix.",
       }),
     ),
     limit: Type.Optional(
@@ -43,7 +43,7 @@ const ListInput = Type.Object(
         minimum: 1,
         maximum: studyLimits.list_limit,
         default: studyLimits.list_limit_default,
-        description: "Most studies per page; fewer are returned if they are long.",
+        description: "Most studies per page; fewer if they are long.",
       }),
     ),
     offset: offset("Number of studies to skip."),
@@ -81,7 +81,7 @@ const StudyInput = Type.Object(
       Type.Integer({
         minimum: 0,
         default: 0,
-        description: "With pointer: index of the first character or item to show.",
+        description: "With pointer: the first character or item.",
       }),
     ),
   },
@@ -157,7 +157,7 @@ export function researchServer(client: ResearchClient, { drafts }: { drafts: boo
   addTool(server, {
     name: "get_discussion",
     title: "Read a study's discussion",
-    description: "Comments on a published study, in thread order, and its number of upvotes.",
+    description: "A study's comments, in thread order, and its upvotes.",
     input: DiscussionInput,
     output: resultSchema({
       study_id: Type.String(),

@@ -80,7 +80,7 @@ export function addServingTools(server: McpServer, serving: ServingModel): void 
   addTool(server, {
     name: "serving_capabilities",
     title: "The served model",
-    description: "The model loaded in the inference server, whether it can be inspected, and the limits.",
+    description: "The inference server's model, whether it can be inspected, and the limits.",
     input: Nothing,
     output: resultSchema({ capabilities: anObject }),
     call: async (_input, signal) => shown({ capabilities: await serving.capabilities({ signal }) }),

@@ -10,6 +10,7 @@ import { forward } from "./experiments/forward.js";
 import { lensLogits, logitDirection, readLens } from "./experiments/lens.js";
 import { patchSweep } from "./experiments/patch-sweep.js";
 import { sweep } from "./experiments/sweep.js";
+import { transcoderGraph, transcoderGraphBytes } from "./experiments/transcoder-graph.js";
 import type { Point } from "./points.js";
 import { SerialQueue } from "./serial.js";
 
@@ -79,6 +80,8 @@ export class Context {
   readonly attribution = this.#offered(attribution);
   readonly attributionGraph = this.#offered(attributionGraph);
   readonly attributionGraphBytes = this.#offered(attributionGraphBytes);
+  readonly transcoderGraph = this.#offered(transcoderGraph);
+  readonly transcoderGraphBytes = this.#offered(transcoderGraphBytes);
   readonly features = this.#offered(features);
   readonly forward = this.#offered(forward);
   readonly sweep = this.#offered(sweep);

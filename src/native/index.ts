@@ -36,6 +36,7 @@ export type * from "./experiments/patch-sweep.js";
 export { patchCells, patchPlaces } from "./experiments/patch-sweep.js";
 export type * from "./experiments/sweep.js";
 export { sweepCells } from "./experiments/sweep.js";
+export type * from "./experiments/transcoder-graph.js";
 export { compileCommand } from "./installed.js";
 export { addonFiles, addonInUse } from "./load.js";
 export {

@@ -1,4 +1,6 @@
+import { isBucket, isUrl } from "../contracts/names.js";
 import { InvalidInput, shown, validate } from "../contracts/validate.js";
+import type { Place } from "./contract.js";
 import { type Config, contracts, type Operation, operations } from "./contracts.js";
 
 /**
@@ -23,11 +25,19 @@ export function checkSubmission(body: unknown): Config {
   for (const [field, place] of Object.entries(places)) {
     const value = config[field];
     if (place === "model" || typeof value !== "string" || isAbsolute(value)) continue;
-    if (place === "path or address" && /^https?:\/\//.test(value)) continue;
-    throw new InvalidInput(field, `must be an absolute path, got ${shown(value)}.`);
+    const [isAllowed, urls] = addresses[place] ?? [];
+    if (isAllowed?.(value)) continue;
+    throw new InvalidInput(field, `must be an absolute path${urls ?? ""}, got ${shown(value)}.`);
   }
   return config as unknown as Config;
 }
+
+/** Alternatives to paths, and their names in errors. */
+const addresses: Partial<Record<Place, [isAllowed: (value: string) => boolean, urls?: string]>> = {
+  "path or address": [(value) => /^https?:\/\//.test(value)],
+  "path or URL": [isUrl, " or a URL (s3, gs, https or http)"],
+  "path or bucket": [isBucket, " or a URL (s3 or gs)"],
+};
 
 /** On POSIX or Windows: this check does not know which of the two the Lab runs on. */
 function isAbsolute(path: string): boolean {

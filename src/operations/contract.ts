@@ -1,7 +1,10 @@
 import type { TObject } from "typebox";
 
-/** What a field names on the Lab's machine: a model (path, hub id or `demo`), a file or folder, or either a path or a web address. */
-export type Place = "model" | "path" | "path or address";
+/**
+ * Kinds of places on the Lab's machine or elsewhere: a model (path, hub id or `demo`), a file or folder, either a path or a web
+ * address, a URL of any kind, or a folder in object storage.
+ */
+export type Place = "model" | "path" | "path or address" | "path or URL" | "path or bucket";
 
 /** What an operation accepts and returns. */
 export interface Contract {

@@ -14,11 +14,19 @@ export interface Engine {
 
 /** The command that computes a part, whose number is in a shell variable. */
 export function partCommand(
-  { parts }: Pick<Submission, "parts">,
+  { parts, operation = "extract" }: Pick<Submission, "parts" | "operation">,
   variable: string,
   { program, settings, folder }: { program: readonly string[]; settings: string; folder: string },
 ): string {
-  const words = [...program, "extract", ...["--config", settings], "--lab", "new", "--quiet", "--json"];
+  const words = [
+    ...program,
+    operation === "patch_sweep" ? "patch" : operation,
+    ...["--config", settings],
+    "--lab",
+    "new",
+    "--quiet",
+    "--json",
+  ];
   words.push("--out", folder);
   return `${words.map(shellWord).join(" ")} --shard "$${variable}/${parts}"`;
 }

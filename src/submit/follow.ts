@@ -1,13 +1,17 @@
 import { readFile, rm } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../contracts/user-error.js";
-import { type Merged, mergeExtraction } from "../lab/extraction/merge.js";
+import type { Merged } from "../lab/extraction/merge.js";
+import type { MergedParts } from "../lab/parts/merge.js";
 import type { Engine } from "./engine.js";
 import { progressOf, type SubmissionProgress } from "./progress.js";
 import { logOf, partsFolder, type Submission, save } from "./submission.js";
 
 /** How often a part is started without finishing one more file before it is given up. */
 const attempts = 3;
+
+/** The merged files of an extraction, or the result of another experiment. */
+export type Followed = Merged | MergedParts;
 
 export interface Following {
   home: string;
@@ -24,7 +28,7 @@ export interface Following {
  * Waits until all parts are complete, starts again those that ended before, and merges them.
  * @throws UserError if a part makes no progress, or the submission was stopped; the signal's reason
  */
-export async function follow(submission: Submission, following: Following): Promise<Merged> {
+export async function follow(submission: Submission, following: Following): Promise<Followed> {
   const { engine, signal, home } = following;
   if (submission.merged)
     throw new UserError(`${submission.id} is merged: its files are in ${submission.out}.`);
@@ -56,14 +60,21 @@ export async function follow(submission: Submission, following: Following): Prom
     }
     await sleep(following.intervalMs, undefined, { signal }).catch(() => signal.throwIfAborted());
   }
-  const merged = await mergeExtraction(partsFolder(submission), submission.out, {
-    signal,
-    onTokens: following.onMerge,
-  });
+  const merged = await merge(submission, following);
   submission.merged = true;
   await save(home, submission);
   await rm(partsFolder(submission), { recursive: true, force: true });
   return merged;
+}
+
+/** Loaded only now: Parquet and the operations would delay every list of submissions. */
+async function merge(submission: Submission, { signal, onMerge }: Following): Promise<Followed> {
+  const folder = partsFolder(submission);
+  if ((submission.operation ?? "extract") !== "extract") {
+    return (await import("../lab/parts/merge.js")).mergeParts(folder, submission.out);
+  }
+  const { mergeExtraction } = await import("../lab/extraction/merge.js");
+  return mergeExtraction(folder, submission.out, { signal, onTokens: onMerge });
 }
 
 async function failureOf(submission: Submission, part: number, others: number): Promise<string> {

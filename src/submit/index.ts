@@ -6,7 +6,7 @@ import { progressOf } from "./progress.js";
 import { slurmEngine } from "./slurm.js";
 import { idOf, prepareFolder, type Submission, save, submissions } from "./submission.js";
 
-export { follow } from "./follow.js";
+export { type Followed, follow } from "./follow.js";
 export { findSubmission } from "./submission.js";
 export { progressOf, type Submission, submissions };
 
@@ -20,9 +20,9 @@ export function engineOf({ engine }: Pick<Submission, "engine">, program: readon
 /** A submission that has not started. */
 export function planned(
   settings: Submission["settings"],
-  place: Pick<Submission, "engine" | "out" | "parts" | "workers" | "engineOptions">,
+  place: Pick<Submission, "engine" | "operation" | "out" | "parts" | "workers" | "engineOptions">,
 ): Submission {
-  const id = idOf(settings, place.out);
+  const id = idOf(settings, place.out, place.operation);
   return { ...place, id, submitted: new Date().toISOString(), settings, batches: [], stopped: false };
 }
 

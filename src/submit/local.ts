@@ -102,7 +102,7 @@ function allowedCores(): number[] {
 function startOf(pid: number): string {
   if (process.platform === "linux") {
     const { state, started } = processStat(pid);
-    return state === "Z" ? "" : (started ?? "");
+    return state === "Z" || state === "X" ? "" : (started ?? "");
   }
   try {
     return execFileSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" }).trim();

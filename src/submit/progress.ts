@@ -2,6 +2,7 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { ExtractionIndex } from "../lab/extraction/folder.js";
 import { indexName } from "../lab/extraction/plan.js";
+import { partFile } from "../lab/parts/part-file.js";
 import { partsFolder, partsOf, type Submission } from "./submission.js";
 
 /** How far one part is, by its files. */
@@ -23,10 +24,14 @@ export interface SubmissionProgress {
 }
 
 /** How far a submission is. Reads only its folder, so it works on every machine that sees it. */
-export async function progressOf(submission: Pick<Submission, "out" | "parts">): Promise<SubmissionProgress> {
+export async function progressOf(
+  submission: Pick<Submission, "out" | "parts" | "operation">,
+): Promise<SubmissionProgress> {
   const folder = partsFolder(submission);
+  const { operation = "extract" } = submission;
+  const progress = operation === "extract" ? extractProgress : fileProgress;
   const parts = await Promise.all(
-    partsOf(submission).map((part) => partProgress(folder, part, submission.parts)),
+    partsOf(submission).map((part) => progress(folder, part, submission.parts)),
   );
   const known = parts.flatMap(({ tokens }) => tokens ?? []);
   const counted = known.reduce((sum, tokens) => sum + tokens, 0);
@@ -38,7 +43,16 @@ export async function progressOf(submission: Pick<Submission, "out" | "parts">):
   };
 }
 
-async function partProgress(folder: string, part: number, count: number): Promise<PartProgress> {
+/** Of experiments whose parts are one file each; every part counts as one token. */
+async function fileProgress(folder: string, part: number, count: number): Promise<PartProgress> {
+  const complete = await stat(join(folder, partFile([part, count]))).then(
+    () => true,
+    () => false,
+  );
+  return { part, complete, done: complete ? 1 : 0, tokens: 1 };
+}
+
+async function extractProgress(folder: string, part: number, count: number): Promise<PartProgress> {
   let index: ExtractionIndex;
   try {
     index = JSON.parse(await readFile(join(folder, indexName([part, count])), "utf8")) as ExtractionIndex;

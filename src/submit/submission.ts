@@ -1,16 +1,19 @@
 import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Operation } from "../contracts/index.js";
 import type { EngineName } from "../contracts/names.js";
 import { UserError } from "../contracts/user-error.js";
 import { makeFolderDurably, writeDurably } from "../files/durable.js";
 
-/** An extraction that runs in parts outside of this process, with everything needed to follow, repeat and merge it. */
+/** An extraction, or another experiment, that runs in parts outside of this process, with everything needed to follow, repeat and merge it. */
 export interface Submission {
   /** `s-` and eight hexadecimal digits of the hash of `settings` and `out`. */
   id: string;
   submitted: string;
   engine: EngineName;
+  /** Default: extract. */
+  operation?: Operation;
   /** The submission to the Lab, without `shard` and `out`. */
   settings: Record<string, unknown>;
   /** Where the merged files go. */
@@ -42,12 +45,12 @@ export const partsOf = ({ parts }: Pick<Submission, "parts">) =>
 export const partsFolder = ({ out }: Pick<Submission, "out">) => join(out, "parts");
 export const logOf = (submission: Pick<Submission, "out">, part: number | string) =>
   join(partsFolder(submission), `part-${part}.log`);
-export const settingsFile = (submission: Pick<Submission, "out">) =>
-  join(partsFolder(submission), "extract.json");
+export const settingsFile = (submission: Pick<Submission, "out" | "operation">) =>
+  join(partsFolder(submission), `${submission.operation ?? "extract"}.json`);
 
-export function idOf(settings: Submission["settings"], out: string): string {
+export function idOf(settings: Submission["settings"], out: string, operation?: Operation): string {
   return `s-${createHash("sha256")
-    .update(JSON.stringify([settings, out]))
+    .update(JSON.stringify([settings, out, ...(operation === undefined ? [] : [operation])]))
     .digest("hex")
     .slice(0, 8)}`;
 }

@@ -132,6 +132,7 @@ export class Services {
         ...{ model: found.model, n_layer: found.n_layer, n_embd: found.n_embd },
         ...{ architecture: found.architecture, backend: found.backend, points: found.points ?? [] },
         chat_template: found.chat_template ?? true,
+        ...(found.fingerprint !== undefined && { fingerprint: found.fingerprint }),
       };
     } catch (error) {
       next = { url, ok: false, sentence: sentenceOf(error), ...nothingKnown };

@@ -196,6 +196,8 @@ export interface ServerStatus {
   backend: string | null;
   /** Whether it has a chat template; true for servers of older versions. */
   chat_template: boolean;
+  /** Of the model's file; absent for servers of older versions. */
+  fingerprint?: string;
   /** The hook points of its blocks; empty for servers of older versions. */
   points: readonly ModelPoint[];
 }

@@ -1,6 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { beyond, needsOf, parseNeeds } from "../../scripts/build/needs.js";
+import { beyond, foldersNamedIn, needsOf, parseNeeds } from "../../scripts/build/needs.js";
 
 // As binutils 2.40 prints it, shortened.
 const output = `
@@ -41,6 +44,21 @@ test("foreign libraries and newer versions are beyond an old glibc", () => {
     "libgomp.so.1",
     "GLIBC_PRIVATE",
   ]);
+});
+
+test("folders are found between the bytes of a binary file", () => {
+  const folder = mkdtempSync(join(os.tmpdir(), "tapline-needs-"));
+  try {
+    const path = join(folder, "addon.node");
+    const text = Buffer.from("/home/somebody/clone/native/base/error.h");
+    writeFileSync(path, Buffer.concat([Buffer.from([0xff, 0, 0xc3]), text, Buffer.from([0, 0x80])]));
+    assert.equal(foldersNamedIn(path, ["/home/somebody/clone", "/home/somebody/cache"]), [
+      "/home/somebody/clone",
+    ]);
+    assert.equal(foldersNamedIn(path, ["/home/somebody/clones"]), []);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 if (process.platform === "linux") {

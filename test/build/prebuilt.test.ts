@@ -205,6 +205,7 @@ test("each level requires the features it is compiled with; the last none", () =
     GGML_FMA: ["fma"],
     GGML_BMI2: ["bmi2"],
     GGML_AVX2: ["avx2"],
+    GGML_AVX_VNNI: ["avx_vnni"],
     GGML_AVX512: ["avx512f", "avx512cd", "avx512vl", "avx512dq", "avx512bw"],
     GGML_AVX512_VBMI: ["avx512vbmi"],
     GGML_AVX512_VNNI: ["avx512_vnni"],

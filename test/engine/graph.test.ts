@@ -79,7 +79,7 @@ const plans: Record<string, Edit[]> = {
 
 interface Read {
   norms: Record<string, number>;
-  projections: Record<string, number>;
+  projections?: Record<string, number>;
   probes?: Record<string, number>;
 }
 interface Choice {
@@ -112,7 +112,7 @@ function numbersOf(choices: Choice[]): [name: string, value: number | null, size
     ]),
     ...[...(prompt ?? []), ...(tokens ?? [])].flatMap(({ norms, projections, probes }) => [
       ...Object.values(norms).map((norm) => ["norm", norm, norm] as [string, number | null, number]),
-      ...Object.values(projections).map(
+      ...Object.values(projections ?? {}).map(
         (value) => ["projection", value, 40] as [string, number | null, number],
       ),
       ...Object.values(probes ?? {}).map((value) => ["probe", value, 10] as [string, number | null, number]),
@@ -261,6 +261,102 @@ test("equal the callback's with a draft model", async () => {
   }
   compare(answers[0]!, answers[1]!);
   assert.is((answers[0]![0] as { text?: string }).text, (answers[1]![0] as { text?: string }).text);
+});
+
+test("equal the callback's when an answer fills its slot, which ends it: no context shift", async () => {
+  const plan: LivePlan = { edits: [steer(0.3), clamp({ max: 1, unit: "unit" })], watch };
+  const full = async (engine: Engine) => {
+    const choices = await ask(engine, start, { ...plan, probes: [probe] }, { max_tokens: 500 });
+    const { finish_reason: reason } = choices[0] as unknown as { finish_reason: string };
+    assert.is(reason, "length");
+    const { prompt, tokens } = choices[0]!.tapline;
+    // A shift would drop the first tokens and continue to 500. A slot has 256.
+    assert.is(prompt!.length + tokens!.length, 256);
+    return choices;
+  };
+  const [found, wanted] = [await full(graph), await full(callback)];
+  assert.equal([found[0]!.tapline.computed, wanted[0]!.tapline.computed], ["graph", "callback"]);
+  compare(found, wanted);
+  // The slot's next, plain request is compared with the twin by the last test.
+  await ask(graph, start, {}, { cache_prompt: true });
+});
+
+test("equal the callback's after a shift of the cache, and plain answers keep their bits", async () => {
+  const common = "The review says that the film was good, and that the actors were better. ".repeat(2);
+  const [before, after] = [`I read this. Yesterday I was away. ${common}`, `I read this. ${common}`];
+  const edited: LivePlan = {
+    edits: [steer(0.7, { positions: "generated" })],
+    watch: { ...watch!, positions: "generated" },
+    probes: [probe],
+  };
+  const found: Choice[][] = [];
+  for (const edits of ["graph", "callback"] as const) {
+    const engine = await Engine.open({
+      ...{ path, id: "demo", threads: 1, parallel: 2, batch: 32, ctxSize: 256, cacheRamMiB: 0, edits },
+      ...{ cacheTypeK: "f32", cacheTypeV: "f32", flashAttention: "off" },
+    });
+    try {
+      /** A slot's answers to three requests, of which the second and third have most of their prompt in the cache. */
+      const answers = async (slot: number, plan: LivePlan | undefined) => {
+        const send = async (prompt: string, plan?: LivePlan) => {
+          const body = { prompt, id_slot: slot, n_cache_reuse: 8, max_tokens: 6, ignore_eos: true };
+          const reply = await engine.request(
+            "completion",
+            { ...body, temperature: 0, logprobs: 1 },
+            undefined,
+            plan,
+          );
+          assert.is(reply.status, 200, reply.body);
+          return JSON.parse(reply.body) as {
+            choices: Choice[];
+            usage: { prompt_tokens: number; prompt_tokens_details: { cached_tokens: number } };
+          };
+        };
+        await send(before);
+        const moved = await send(after, plan);
+        const { prompt_tokens: all, prompt_tokens_details: details } = moved.usage;
+        assert.ok(
+          details.cached_tokens > 0.8 * all && details.cached_tokens < all,
+          `${details.cached_tokens}`,
+        );
+        return { moved: moved.choices, next: (await send(after)).choices.map(({ logprobs }) => logprobs) };
+      };
+      const [steered, plain] = [await answers(0, edited), await answers(1, undefined)];
+      found.push(steered.moved);
+      assert.is(steered.moved[0]!.tapline.computed, edits);
+      assert.not.equal(steered.moved[0]!.logprobs, plain.moved[0]!.logprobs);
+      assert.equal(steered.next, plain.next);
+    } finally {
+      await engine.close();
+    }
+  }
+  compare(found[0]!, found[1]!);
+});
+
+test("requests of both kinds share batches, each as alone", async () => {
+  const inside: LivePlan = {
+    edits: [steer(0.5, { point: "mid" }), steer(0.3)],
+    watch: { layers: [4, 5], positions: "all", norms: true },
+  };
+  const inGraph: LivePlan = {
+    edits: [steer(0.6), clamp({ layer: 4, max: 1, unit: "unit" })],
+    watch,
+    probes: [probe],
+  };
+  const prompts = ["The capital of France is", start];
+  const cases = prompts.flatMap((prompt) => [
+    { prompt, plan: inside, where: "callback" },
+    { prompt, plan: inGraph, where: "graph" },
+  ]);
+  for (let round = 0; round < 3; round++) {
+    const found = await Promise.all(
+      cases.map(({ prompt, plan }) => ask(graph, prompt, plan, { max_tokens: 16 })),
+    );
+    for (const [i, { prompt, plan, where }] of cases.entries()) {
+      assert.is(found[i]![0]!.tapline.computed, where);
+      compare(found[i]!, await ask(callback, prompt, plan, { max_tokens: 16 }));
+    }
+  }
 });
 
 test("requests that the graph cannot compute use the callback and report it", async () => {

@@ -5,7 +5,10 @@ import { nodeName, shortName } from "../../src/findings/graph.js";
 import { graphFinding } from "../../src/findings/graph-finding.js";
 import { findingsOf } from "../../src/report/index.js";
 
-const parts = { embeddings: 1, neurons: 6, heads: 2, rest: 0.5, rounding: 0.5, constant: 0 };
+const parts = {
+  ...{ embeddings: 1, neurons: 6, heads: 2, features: 0, rest: 0.5, errors: 0 },
+  ...{ rounding: 0.5, constant: 0 },
+};
 const at = (
   kind: GraphResult["nodes"][number]["kind"],
   layer: number | null,
@@ -33,7 +36,7 @@ function graph(more: Partial<GraphResult> = {}): GraphResult {
           weight: 0.5,
         },
         ...{ value: 10, measured: 10.1, direct: parts },
-        through: { embeddings: 8.9, rounding: 1.1, constant: 0 },
+        through: { embeddings: 8.9, rest: 0, errors: 0, rounding: 1.1, constant: 0 },
       },
     ],
     nodes: [

@@ -51,6 +51,22 @@ test("whole texts are held out, duplicates together, and no BOS row is used", as
   }
   assert.ok(heldOut > 0);
   for (const [content, found] of sides) assert.is(found.size, 1, content);
+  // With a first position, tokens before it are left out as well, and a text without later ones wholly.
+  const later = await trainingRows(rows, { layer: 5, rows: undefined, seed: 3, first_position: 3 });
+  for (const [piece, { uses }] of later.pieces.entries()) {
+    for (const [row, use] of uses.entries()) {
+      assert.is(use, later.at(piece, row).token < 3 ? 0 : (pieces[piece]?.uses[row] as number));
+    }
+  }
+  const refused = trainingRows(rows, { layer: 5, rows: "last", seed: 3, first_position: 1 });
+  const message = await refused.then(
+    () => "accepted",
+    ({ message }) => message,
+  );
+  assert.is(
+    message,
+    "first_position leaves out tokens of each text, so it requires every token's rows (all), not last.",
+  );
   // Another seed holds out different ones; the last token alone is one row per text.
   const last = await trainingRows(rows, { layer: 5, rows: "last", seed: 4 });
   const used = last.pieces.reduce((sum, { uses }) => sum + uses.filter((use) => use > 0).length, 0);

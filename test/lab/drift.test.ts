@@ -7,16 +7,19 @@ import {
   checkSubmission,
   type DriftResult,
   type FeaturesResult,
+  type Provenance,
   type Result,
   UserError,
 } from "../../src/contracts/index.js";
 import { encodeSafetensors, type Tensor } from "../../src/formats/safetensors.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
+import { computePart } from "../../src/lab/parts/compute.js";
+import { mergeParts } from "../../src/lab/parts/merge.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { Dictionaries, modelFingerprint, Probes, Vectors } from "../../src/library/index.js";
 import { Model } from "../../src/native/index.js";
 import type { Findings } from "../../src/operations/run.js";
-import { runOperation } from "../../src/operations/runs.js";
+import { runOf, runOperation } from "../../src/operations/runs.js";
 import { randomMatrix, tensor, writeTinyModel } from "../inference/support/tiny-models.js";
 import { demo } from "../native/demo-model.js";
 import { TestRandom } from "../support/random.js";
@@ -230,6 +233,32 @@ test("two files that are not forms of one model are refused", async () => {
     examples: [{ text: "a" }, { text: "b", label: 1 }],
   });
   assert.equal([bare.status, bare.body.error], [400, "examples[0].label: is required with probe."]);
+});
+
+test("drift in parts, merged, is that of one machine to the last digit", async () => {
+  const body = submission({ other: two, dictionary: "some", probe: "judge", vector: "leads" });
+  const expected = await run(body);
+  const config = checkSubmission(body);
+  const place = mkdtempSync(join(folder, "parts-"));
+  const facts = { provenance: {} as Provenance, versions: {} };
+  // Four parts of six examples: two of them have a single example, and no part knows the means.
+  for (const part of [2, 0, 3, 1]) {
+    const model = await Model.open(one);
+    await computePart(
+      runOf("drift").split as never,
+      {
+        ...{ config, model, artifacts: new Artifacts(place), progress: () => {}, clock: new StageClock() },
+        openOther: (id: string) => Model.open(id),
+      } as never,
+      { part: [part, 4], folder: place },
+      facts,
+    );
+    await model.close();
+  }
+  const { job } = await mergeParts(place, mkdtempSync(join(folder, "merged-")));
+  const { artifacts, provenance: _, ...found } = job.result;
+  assert.is(JSON.stringify(found), JSON.stringify(expected));
+  assert.equal(artifacts, []);
 });
 
 test.run();

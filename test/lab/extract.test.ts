@@ -271,8 +271,8 @@ test("impossible requests are refused in a sentence and change no file", async (
   assert.match(await refused({ data: good, out: foreign }), /exists and does not belong to this extraction/);
   assert.is(readFileSync(join(foreign, "shard-00000.safetensors"), "utf8"), "mine");
   assert.match(
-    await refused({ data: file("a.csv", "text\nx") }),
-    /has an unknown format: its name must end in \.jsonl, \.ndjson or \.txt\.$/,
+    await refused({ data: file("a.xml", "<text>x</text>") }),
+    /has an unknown format: its name must end in \.jsonl, \.ndjson, \.txt or \.csv .* or it must be a folder of Hugging Face datasets\.$/,
   );
   assert.match(await refused({ data: join(folder, "absent.txt") }), /cannot be read \(ENOENT\)/);
   assert.match(await refused({ data: file("b.jsonl", '"a"\n{"txt": 1}') }), /Line 2 of b\.jsonl has neither/);

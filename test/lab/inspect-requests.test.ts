@@ -7,7 +7,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { InspectConfig } from "../../src/contracts/index.js";
 import { Lenses } from "../../src/library/lenses.js";
-import type { AdvanceRequest, LensRequest, Point } from "../../src/native/index.js";
+import type { AdvanceRequest, Point } from "../../src/native/index.js";
 import { inspect } from "../../src/operations/inspect/run.js";
 import { RoutingReader } from "../../src/operations/inspect/run-routing.js";
 import { refusal } from "../support/refusal.js";
@@ -50,7 +50,6 @@ interface Toy {
 function inspected({ lens = there, points = {}, sidePath = "", layers = 3 }: Toy = {}) {
   const asked: Omit<AdvanceRequest, "measure">[] = [];
   const measured: AdvanceRequest["measure"][] = [];
-  const lensAsked: LensRequest[] = [];
   const resets: number[] = [];
   const own = toy(
     {
@@ -70,15 +69,34 @@ function inspected({ lens = there, points = {}, sidePath = "", layers = 3 }: Toy
         measured.push(measure);
         const tokens = [...request.tokens];
         const rows = request.rows === "last" ? tokens.slice(-1) : tokens;
-        const { lensTopK, lensTarget, lensAnswer, nextTopK, routing } = request;
+        const { lensTopK, lensTarget, lensAnswer, nextTopK, routing, lensExtras } = request;
+        const follows = (row: number) =>
+          lensTarget !== undefined || (lensAnswer && nextTopK && row === rows.length - 1);
         const followed = (layer: number) => ({
-          targetRanks: Int32Array.from(rows, (token, i) =>
-            lensTarget !== undefined || (lensAnswer && nextTopK && i === rows.length - 1)
-              ? token + layer + 1
-              : 0,
-          ),
+          targetRanks: Int32Array.from(rows, (token, i) => (follows(i) ? token + layer + 1 : 0)),
           targetProbabilities: Float32Array.from(rows, (token) => token / 16),
         });
+        let places = 0;
+        /** Of the next place that is read; through a translator other tokens. */
+        const read = (from: number) => {
+          const place = places++;
+          return {
+            ...topOf(rows, lensTopK!, from),
+            targetRanks: Int32Array.from(rows, (_, i) => (follows(i) ? 1 + place : 0)),
+            targetProbabilities: Float32Array.from(rows, () => (1 + place) / 16),
+            ...(lensExtras!.measures && {
+              entropies: Float32Array.from(rows, (token) => token + place / 8),
+              divergences: Float32Array.from(rows, (token) => token - place / 8),
+            }),
+          };
+        };
+        const lensOf = (layer: number, point: Point) => {
+          if (!lensTopK || point === "attn_out") return {};
+          if (lensExtras === undefined) return { lens: { ...topOf(rows, lensTopK), ...followed(layer) } };
+          const translated =
+            point === "block_out" && lensExtras.translators?.some((each) => each.layer === layer);
+          return { lens: read(0), ...(translated && { translated: read(1) }) };
+        };
         return {
           layers: request.layers.flatMap((layer) =>
             (request.points ?? ["block_out"]).map((point) => ({
@@ -88,8 +106,7 @@ function inspected({ lens = there, points = {}, sidePath = "", layers = 3 }: Toy
                 data: Float32Array.from(rows.flatMap((token) => rowOf(token, layer, point))),
               },
               norms: Float32Array.from(rows, (token) => normOf(token, layer, point)),
-              ...(lensTopK &&
-                point !== "attn_out" && { lens: { ...topOf(rows, lensTopK), ...followed(layer) } }),
+              ...lensOf(layer, point),
             })),
           ),
           ...(measure && {
@@ -122,31 +139,11 @@ function inspected({ lens = there, points = {}, sidePath = "", layers = 3 }: Toy
           }),
         };
       },
-      readLens: async (request: LensRequest) => {
-        // Rows are given back to the memory once they are written.
-        lensAsked.push({
-          ...request,
-          places: request.places.map((place) => ({ ...place, states: place.states.slice() })),
-          ...(request.output && { output: request.output.slice() }),
-        });
-        return request.places.map(({ states, translator }, place) => {
-          const tokens = Array.from({ length: states.length / 2 }, (_, i) => states[2 * i]!);
-          return {
-            ...topOf(tokens, request.top, translator === undefined ? 0 : 1),
-            ...(request.targets && {
-              targetRanks: request.targets.map((target) => (target < 0 ? 0 : 1 + place)),
-              targetProbabilities: Float32Array.from(tokens, () => (1 + place) / 16),
-            }),
-            ...(request.entropy && { entropies: Float32Array.from(tokens, (token) => token + place / 8) }),
-            ...(request.output && { divergences: Float32Array.from(tokens, (token) => token - place / 8) }),
-          };
-        });
-      },
       logitDirection: async () => ({ direction: Float64Array.of(1, 1), constant: 0.5 }),
     },
     { nLayer: layers, nVocab: 100 },
   );
-  return { ...own, asked, measured, lensAsked, resets };
+  return { ...own, asked, measured, resets };
 }
 
 async function run(body: object, own = inspected()) {
@@ -252,7 +249,8 @@ test("inspect reads in passes: norms, candidates, target rank, rows to a file", 
     ...[0, 2, 4].map((done) => ({ stage: "capture", done, total: 5 })),
     { stage: "artifact", done: 5, total: 5 },
   ]);
-  assert.equal([names, own.closed, own.lensAsked.length], [["activations.npz"], ["context"], 0]);
+  assert.equal([names, own.closed], [["activations.npz"], ["context"]]);
+  assert.ok(own.asked.every(({ lensExtras }) => lensExtras === undefined));
 });
 
 test("the model's own answer is tracked after the last token alone, or not at all", async () => {
@@ -326,33 +324,13 @@ test("a named lens is read next to the logit lens, both against the last block",
   const own = inspected();
   const body = { layers: [1, 0], points: ["mid", "attn_out"], lens: "mine", target_token: " b" };
   const { found, file } = await run(body, own);
-  // The last block is captured for the model's answer, but written to no file.
-  assert.equal(own.asked[0]!.layers, [1, 0, 2]);
-  assert.is(own.asked[0]!.lensTopK, undefined, "both are read together after the pass");
   assert.equal([...file("activations.npz").keys()].length, 6);
-  const [first, , last] = own.lensAsked as [LensRequest, LensRequest, LensRequest];
-  const states = (layer: number, point: Point, sent: number[]) => [
-    ...Float32Array.from(sent.flatMap((token) => rowOf(token, layer, point))),
-  ];
-  const translator = (layer: number) => open.translator(layer);
-  assert.ok(translator(0) !== undefined && translator(0)!.matrix !== translator(1)!.matrix);
-  for (const [request, sent] of [
-    [first, [0, 1]],
-    [last, [4]],
-  ] as const) {
-    assert.equal(
-      request.places.map(({ states, translator }) => [[...states], translator]),
-      [
-        [states(1, "block_out", [...sent]), undefined],
-        [states(1, "block_out", [...sent]), translator(1)],
-        [states(1, "mid", [...sent]), undefined],
-        [states(0, "block_out", [...sent]), undefined],
-        [states(0, "block_out", [...sent]), translator(0)],
-        [states(0, "mid", [...sent]), undefined],
-      ],
-    );
-    assert.equal([...request.output!], states(2, "block_out", [...sent]));
-    assert.equal([request.top, request.entropy, [...request.targets!]], [3, true, sent.map(() => 2)]);
+  const translators = [1, 0].map((layer) => ({ layer, ...open.translator(layer) }));
+  assert.ok(translators[0]!.matrix !== undefined && translators[0]!.matrix !== translators[1]!.matrix);
+  for (const request of own.asked) {
+    // The model's output is compared with in the pass, and captured for it.
+    assert.equal([request.layers, request.lensTopK, request.lensTarget], [[1, 0], 3, 2]);
+    assert.equal(request.lensExtras, { translators, measures: true });
     assert.is(request.signal, signal);
   }
   // Places of a pass, in order: block 1 plain and translated, its mid, block 0 the same.
@@ -386,14 +364,9 @@ test("measures without a lens, a lens without measures, ranks, and the last bloc
   await keepLens("deep", [0]);
   const own = inspected();
   const { found } = await run({ layers: [0, 2], measures: true, follow_answer: true }, own);
-  assert.equal(own.asked[0]!.layers, [0, 2]);
   assert.equal(
-    own.lensAsked.map(({ places, targets }) => [places.length, targets && [...targets]]),
-    [
-      [2, undefined],
-      [2, undefined],
-      [2, [4]],
-    ],
+    own.asked.map(({ layers, lensExtras, lensAnswer }) => [layers, lensExtras, lensAnswer]),
+    [0, 1, 2].map(() => [[0, 2], { measures: true }, true]),
   );
   assert.equal([found.target_token_id, found.lens], [4, undefined]);
   assert.equal(
@@ -414,10 +387,13 @@ test("measures without a lens, a lens without measures, ranks, and the last bloc
     plain,
   );
   assert.equal(plain.asked[0]!.layers, [1, 0]);
-  const [request] = plain.lensAsked as [LensRequest];
   assert.equal(
-    [request.entropy, request.output, request.places.length, [...request.targets!]],
-    [false, undefined, 3, [-1, 1]],
+    plain.asked.map(({ lensExtras, lensAnswer }) => [
+      lensExtras!.measures,
+      lensExtras!.translators!.map(({ layer }) => layer),
+      lensAnswer,
+    ]),
+    [[false, [0], true]],
   );
   assert.equal(
     quiet.found.layers.map((one) => [Object.keys(one), one.target]),

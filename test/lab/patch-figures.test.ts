@@ -4,7 +4,12 @@ import type { PatchSweepConfig } from "../../src/contracts/index.js";
 import { alignedPositions } from "../../src/contracts/names.js";
 import { drawnInterval, pairDraws } from "../../src/findings/uncertainty.js";
 import type { PatchSweep } from "../../src/native/index.js";
-import { describePatches, type Grid, type Pair } from "../../src/operations/patch_sweep/run-figures.js";
+import {
+  describePatches,
+  type Grid,
+  type Pair,
+  sweptPair,
+} from "../../src/operations/patch_sweep/run-figures.js";
 import { wordModel } from "./word-model.js";
 
 const config = {
@@ -29,12 +34,15 @@ const sweep = (clean: number, corrupted: number, patched: number[], more: object
     },
     ...more,
   }) as unknown as PatchSweep;
-const told = (
+const told = async (
   of: Partial<PatchSweepConfig>,
   sweeps: PatchSweep[],
   pairs = sweeps.map(() => pair()),
   own: Grid = grid,
-) => describePatches({ ...config, ...of }, wordModel(), own, pairs, sweeps, "");
+) => {
+  const swept = sweeps.map((sweep, n) => sweptPair(wordModel(), pairs[n] as Pair, sweep, []));
+  return describePatches({ ...config, ...of }, own, await Promise.all(swept), "");
+};
 
 test("a sweep's figures are means over pairs and shares of the mean gap", async () => {
   const sweeps = [

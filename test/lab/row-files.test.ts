@@ -9,7 +9,7 @@ import { Artifacts } from "../../src/lab/artifacts.js";
 import { ExtractionFolder, extractionFormat, type IndexHead } from "../../src/lab/extraction/folder.js";
 import { indexName, isIndexName, Planner, type RowForm, shardLayout } from "../../src/lab/extraction/plan.js";
 import { RowWriter } from "../../src/lab/extraction/row-writer.js";
-import { givenTexts, textsOfFile } from "../../src/lab/extraction/texts.js";
+import { givenTexts, textsOfData } from "../../src/lab/extraction/texts.js";
 import { watchDisk } from "../support/disk.js";
 import { refusal } from "../support/refusal.js";
 import { withFiles } from "../support/with-files.js";
@@ -30,7 +30,7 @@ async function all<T>(source: AsyncIterable<T>): Promise<T[]> {
 
 test("a file's texts are lines or JSON entries; empty lines and a BOM are ignored", async () => {
   const texts = (...all: string[]) => all.map((text) => ({ text }));
-  const read = (name: string, content: string) => all(textsOfFile(file(name, content)).read());
+  const read = (name: string, content: string) => all(textsOfData(file(name, content)).read());
   assert.equal(
     await read("a.txt", "\ufeffone\r\n\n  \ntwo \n\ufeffthree"),
     texts("one", "two ", "\ufeffthree"),
@@ -47,7 +47,7 @@ test("a file's texts are lines or JSON entries; empty lines and a BOM are ignore
   // Lines that begin in one piece of the file and end in another.
   const long = ["x".repeat(1024 ** 2 - 3), "y".repeat(5), "z".repeat(2 * 1024 ** 2), "end"];
   const seen: Buffer[] = [];
-  const source = textsOfFile(file("long.txt", long.join("\n")));
+  const source = textsOfData(file("long.txt", long.join("\n")));
   assert.equal(await all(source.read((bytes) => seen.push(Buffer.from(bytes)))), texts(...long));
   assert.is(Buffer.concat(seen).toString(), long.join("\n"));
   assert.is(source.name, "long.txt");
@@ -57,7 +57,7 @@ test("a file's texts are lines or JSON entries; empty lines and a BOM are ignore
   assert.equal(await all(given.read((bytes) => seen.push(Buffer.from(bytes)))), examples);
   assert.equal([Buffer.concat(seen).toString(), given.name], ['"a"\n"b\\n"\n["d","c"]\n', "examples"]);
   const says = (name: string, content: string | Buffer) =>
-    refusal(() => all(textsOfFile(file(name, content)).read()));
+    refusal(() => all(textsOfData(file(name, content)).read()));
   for (const line of ['{"text":7}', '{"text":""}', '""', "null", "[]", "7"]) {
     assert.is(await says("e.jsonl", `"ok"\n${line}`), "Line 2 of e.jsonl has neither text nor prompt.");
   }
@@ -67,14 +67,14 @@ test("a file's texts are lines or JSON entries; empty lines and a BOM are ignore
   }
   assert.is(await says("e.txt", Buffer.of(0x61, 10, 0xff)), "Line 2 of e.txt is not UTF-8.");
   const absent = join(folder, "absent.txt");
-  assert.is(await refusal(() => all(textsOfFile(absent).read())), `${absent} cannot be read (ENOENT).`);
+  assert.is(await refusal(() => all(textsOfData(absent).read())), `${absent} cannot be read (ENOENT).`);
   const most = 16 * 1024 ** 2;
   assert.is(
     await says("f.txt", Buffer.alloc(most + 1, "x")),
     "f.txt has a line of more than 16777216 bytes.",
   );
-  assert.is((await all(textsOfFile(file("f.txt", Buffer.alloc(most, "x"))).read()))[0]!.text.length, most);
-  assert.match(await refusal(() => textsOfFile("a.jsonl.gz")), /^a\.jsonl\.gz has an unknown format/);
+  assert.is((await all(textsOfData(file("f.txt", Buffer.alloc(most, "x"))).read()))[0]!.text.length, most);
+  assert.match(await refusal(() => textsOfData("a.json")), /^a\.json has an unknown format/);
 });
 
 const form: RowForm = { layers: [1, 5], hidden: 2, rows: "all", dtype: "f32" };

@@ -369,6 +369,10 @@ test("a transcoder's rows come with their targets, and are refused without", asy
     await refusal(() => ask(both, { point: "mid", target: "ffn_out" })),
     `${both} contains ffn_in of blocks 1, 5, not mid.`,
   );
+  assert.is(
+    await refusal(() => ask(both, { layer: 2 })),
+    `${both} contains ffn_in of blocks 1, 5, not of block 2.`,
+  );
   // A part with targets and one without belong to different extractions.
   extraction("mixed", [texts(2, 3)], { file: "0-of-2", source: points });
   extraction("mixed", [texts(1, 3, 2)], { file: "1-of-2", source: { point: "ffn_in" } });

@@ -8,10 +8,12 @@ import { demo, scratch } from "./demo-model.js";
 
 /**
  * Where a row's products are added up in one order whatever is in its batch, its bits are the same. ggml's own products,
- * on processors without AVX-512 VNNI, are not all so; there a row stays within what eight bits amplify.
+ * on processors without AVX2 and on those with AVX-512 but without VNNI, are not all so; there a row stays within what
+ * eight bits amplify.
  */
 const features = new Set([...backendInfo().systemInfo.matchAll(/\b(\w+) = 1/g)].map(([, name]) => name));
-const bound = features.has("AVX512_VNNI") ? 0 : 0.1;
+const own = features.has("AVX512") ? features.has("AVX512_VNNI") : features.has("AVX2");
+const bound = own ? 0 : 0.1;
 const folder = scratch();
 
 for (const form of ["Q8_0", "Q4_K_M"] as const) {

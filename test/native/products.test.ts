@@ -4,14 +4,19 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { TensorType } from "../../bench/models/gguf-writer.js";
 import { type Shape, writeModel } from "../../bench/models/random-model.js";
-import { type Context, Model } from "../../src/native/index.js";
+import { backendInfo, type Context, Model } from "../../src/native/index.js";
 import { TestRandom } from "../support/random.js";
 import { apart, layersOf, scratch, someTokens } from "./demo-model.js";
 
 /**
- * Passes of several tokens take the products of native/products where the processor has AVX-512, a pass of one token
- * takes ggml's: two arithmetics of the same weights.
+ * With AVX-512 VNNI, or AVX2 without AVX-512, native/products computes passes of any number of tokens with quantized
+ * weights, in two ways: tokens packed side by side, and up to four tokens unpacked. Both must give the same bits. Passes of
+ * few tokens with F32 weights, and everything elsewhere, use ggml's products, which round differently.
  */
+const { systemInfo } = backendInfo();
+const oneArithmetic = /\bAVX512 = 1/.test(systemInfo)
+  ? /\bAVX512_VNNI = 1/.test(systemInfo)
+  : /\bAVX2 = 1/.test(systemInfo);
 const folder = scratch();
 
 /** Weights that are the same in every run, in a type's own form. */
@@ -81,7 +86,7 @@ async function states(
 }
 
 // Rows and depths that no tile divides; in blocks of 32 a depth is a multiple of that.
-const inBlocks = { blocks: 1, hidden: 96, feedForward: 160, heads: 4, kvHeads: 1, vocabulary: 320 };
+const inBlocks = { blocks: 1, hidden: 160, feedForward: 96, heads: 8, kvHeads: 1, vocabulary: 320 };
 const shapes = [
   ["f32", { blocks: 2, hidden: 100, feedForward: 300, heads: 2, kvHeads: 1, vocabulary: 320 }, 1e-5],
   // Where the last bit of a sum lets one activation be rounded to another of 255 steps, that is seen; a wrong product is
@@ -98,7 +103,7 @@ for (const [type, shape, bound] of shapes) {
       const context = await open(1);
       const tokens = someTokens(70, model.info.nVocab);
       const alone = await states(context, model, tokens, 1);
-      for (const each of [2, 5, 6, 7, 15, 16, 17, 33, 70]) {
+      for (const each of [2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 33, 70]) {
         const together = await states(context, model, tokens, each);
         for (const [layer, values] of together.entries()) {
           const off = apart(values, alone[layer]!);
@@ -116,6 +121,21 @@ for (const [type, shape, bound] of shapes) {
       for (const each of [7, 70]) {
         assert.equal(await states(three, model, tokens, each), await states(one, model, tokens, each));
       }
+    });
+  });
+}
+
+// Heads of a width that native/products has an attention for, which does not depend on the batch either.
+const wideHeads = { blocks: 1, hidden: 96, feedForward: 160, heads: 3, kvHeads: 1, vocabulary: 320 };
+
+for (const type of oneArithmetic ? (["q8_0", "q4_1", "q5_0", "q5_1"] as const) : []) {
+  test(`${type}: a token has the same bits for any number of tokens in a pass`, async () => {
+    await withModel(type, wideHeads, async (model, open) => {
+      const context = await open(1);
+      const tokens = someTokens(70, model.info.nVocab, 4);
+      const alone = await states(context, model, tokens, 1);
+      for (const each of [2, 3, 4, 5, 8, 9, 17, 25, 70])
+        assert.equal(await states(context, model, tokens, each), alone, `${each} at a time`);
     });
   });
 }

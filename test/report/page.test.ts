@@ -125,6 +125,8 @@ test("results without token text have a page, and feature pages shade tokens", a
   };
   assert.ok(textOf(await shown("drift", drift)).includes("Drift between one F16 and other F16"));
   assert.ok(textOf(await shown("extract", extracted)).includes("Block outputs of texts.txt"));
+  const inputs = { ...extracted, point: "ffn_in" };
+  assert.ok(textOf(await shown("extract", inputs)).includes("ffn_in of texts.txt"));
   const read = await shown("features", features);
   assert.match(
     read,

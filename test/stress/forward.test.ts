@@ -1,6 +1,6 @@
 /**
  * Forward calls beside chats: many mixed ones, a third of them cancelled. The chats' plain tokens stay as they are without them, and
- * nothing is left in shared memory or in the addon.
+ * nothing is left in shared memory or in the addon. TAPLINE_STRESS_FORWARD sets the number of calls.
  */
 import { readdirSync, unlinkSync } from "node:fs";
 import { request as open } from "node:http";
@@ -75,6 +75,7 @@ test(`${calls} mixed calls beside chats, a third cancelled, leave nothing behind
     for (const body of bodies) assert.is((await server.post("/lab/forward", body)).status, 200);
     await untilIdle(server.service);
     const before = alive();
+    const started = Date.now();
     let remaining = calls;
     const counted = { answered: 0, left: 0, busy: 0, chats: 0 };
     const problems: string[] = [];
@@ -107,6 +108,10 @@ test(`${calls} mixed calls beside chats, a third cancelled, leave nothing behind
     };
     await Promise.all([...Array.from({ length: 8 }, caller), chatter(), chatter()]);
     await untilIdle(server.service);
+    console.log(
+      `      ${counted.answered} answered, ${counted.left} left, ${counted.busy} turned away (429), ${problems.length} problems; ` +
+        `${counted.chats} rounds of ${prompts.length} chats; ${Math.round((Date.now() - started) / 1000)} s`,
+    );
     assert.equal(problems.slice(0, 3), [], `${problems.length} problems`);
     assert.equal(server.faults, []);
     assert.ok(

@@ -7,7 +7,7 @@ const requests = Number(process.env.TAPLINE_STRESS_TWIN ?? 1000);
 for (const [where, options] of [
   ["in the callback", {}],
   ["in the graph", { edits: "graph", inGraph: true }],
-  ["in both by turns", { edits: "graph" }],
+  ["in both, together", { edits: "graph" }],
 ] as const) {
   test(`${requests} mixed requests, edits ${where}: plain rows equal to the bit`, async () => {
     const report = await mixedRequests(requests, 16, options);

@@ -10,6 +10,8 @@ export interface Alive {
   engines: number;
   handles: number;
   operations: number;
+  /** Of saved lenses, in a device's memory. */
+  translators: number;
   /** References and thread-safe functions of Node-API's that were not given back. */
   kept: number;
   /** Of these, given back on another thread than took them, ever. */
@@ -22,6 +24,7 @@ export const nothing: Alive = {
   engines: 0,
   handles: 0,
   operations: 0,
+  translators: 0,
   kept: 0,
   astray: 0,
 };

@@ -80,10 +80,30 @@ test("a file of tapline has the same nodes, edges and names", () => {
   assert.is(graphLayout(read).dots.length, 8);
 });
 
+test("a file of tapline keeps features, errors and other features apart", () => {
+  const kinds = ["feature", "error", "rest", "rounding"] as const;
+  const nodes = [
+    ...kinds.map((kind) => graphNode(kind, 1, 1, kind === "feature" ? 3 : null)),
+    graphNode("target", null, 1, 0),
+  ];
+  const written = circuitTracerGraph(
+    { ...own, nodes },
+    kinds.map((_, source): GraphEdge => ({ source, target: 4, value: 1, influence: 0 })),
+    nodes.map(() => null),
+    { prompt: "A b", node_threshold: 0.8 },
+  );
+  const read = readGraphFile("graph.json", JSON.stringify(written));
+  assert.equal(
+    read.nodes.map(({ kind, index, label }) => [kind, index, label]),
+    [...kinds.map((kind) => [kind, kind === "feature" ? 3 : null, undefined]), ["target", 0, undefined]],
+  );
+  assert.is(new Set(read.ids).size, 5);
+});
+
 /** As circuit-tracer writes it: features of transcoders, with fewer fields than it has. */
 const foreign = {
   metadata: { slug: "s", scan: "gemma-2-2b", prompt_tokens: ["<bos>", "Fact"], prompt: "Fact" },
-  qParams: {},
+  qParams: { pinnedIds: ["4_1234_1", "E_2_1", "gone"], supernodes: [["capitals", "4_1234_1"]] },
   nodes: [
     { node_id: "E_2_1", layer: "E", ctx_idx: 1, feature_type: "embedding" },
     {
@@ -110,12 +130,15 @@ test("a file of circuit-tracer has its features, errors and labels", () => {
     read.nodes.map(({ kind, layer, index, value, label }) => [kind, layer, index, value, label]),
     [
       ["embedding", null, null, null, undefined],
-      ["neuron", 4, 1234, 7.5, "feature 1234 of block 4 at Fact (token 1), capitals"],
-      ["rest", 5, null, null, "the error of block 5 at Fact (token 1)"],
+      ["feature", 4, 1234, 7.5, "feature 1234 of block 4 at Fact (token 1), capitals"],
+      ["error", 5, null, null, undefined],
       ["target", null, 0, null, undefined],
     ],
   );
   assert.is(nodeName(read, read.nodes[3]!), "the logit of ·Paris");
+  assert.is(nodeName(read, read.nodes[2]!), "the error of block 5 at Fact (token 1)");
+  assert.equal(read.ids, ["E_2_1", "4_1234_1", "0_5_1", "27_8_1"]);
+  assert.equal(read.marks, { pinned: ["E_2_1"], supernodes: [{ name: "capitals", nodes: ["4_1234_1"] }] });
   // Blocks up to the highest one with a node; links to nodes that are not in the file are left out.
   assert.is(read.blocks, 6);
   assert.is(read.edges.length, 3);

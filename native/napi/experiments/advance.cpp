@@ -19,6 +19,13 @@ AdvanceRequest read_request(const Napi::Object& options) {
   each_element(points, "points", [&](const Napi::Value& point) {
     request.points.push_back(named<Point>(point, "points", kPointNames));
   });
+  object_field(options, "lensExtras", [&](const Napi::Object& extras) {
+    LensExtras& wanted = request.lens_extras.emplace();
+    read_fields(extras, "measures", wanted.measures);
+    each_object(extras.Get("translators"), "translators", [&](const Napi::Object& given) {
+      wanted.translators[field(given, "layer", -1)] = lens_translator(given);
+    });
+  });
   object_field(options, "measure", [&](const Napi::Object& measure) {
     MeasureRequest& wanted = request.measure;
     read_fields(measure, "layers", wanted.layers, "lensFrom", wanted.lens_from, "lensTopK", wanted.lens_top);
@@ -36,7 +43,8 @@ Napi::Value write_result(Napi::Env env, AdvanceResult& found) {
     Napi::Object entry = object_of(env, "layer", layer.layer, "point", name_of(layer.point), "rows",
                                    layer.rows, "width", layer.width, "norms", layer.norms);
     if (!layer.states.empty()) entry.Set("states", hand_over(env, std::move(layer.states)));
-    if (layer.lens.k > 0) entry.Set("lens", to_js(env, layer.lens));
+    if (layer.lens.top.k > 0) entry.Set("lens", to_js(env, layer.lens));
+    if (layer.translated.top.k > 0) entry.Set("translated", to_js(env, layer.translated));
     return entry;
   };
   Napi::Object out = object_of(env, "layers", array_of(env, found.layers, layer_to_js));

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "experiment/lens.h"
 #include "experiment/passes.h"
 #include "napi/worker.h"
 
@@ -14,7 +15,7 @@ using Experiment = Napi::Value(const std::shared_ptr<Passes>& passes, const Call
 /// Each is defined in its own file in this folder and is a row of define_context().
 namespace experiments {
 Experiment advance, attribution, attribution_graph, embedding_input, explain, features, forward, lens_logits,
-    logit_direction, patch_sweep, read_lens, sweep;
+    logit_direction, patch_sweep, read_lens, sweep, transcoder_graph;
 }
 
 /// Runs found = compute(passes, request, cancel, progress) and resolves with write(env, found).
@@ -38,6 +39,12 @@ inline Point point_field(const Napi::Object& object, const char* name = "point")
 inline Napi::Object to_js(Napi::Env env, const TopTokens& top) {
   Napi::Object out = object_of(env, "k", top.k, "tokenIds", top.ids, "probabilities", top.probabilities);
   set_nonempty(out, "targetProbabilities", top.target_probabilities, "targetRanks", top.target_ranks);
+  return out;
+}
+
+inline Napi::Object to_js(Napi::Env env, const LensReading& reading) {
+  Napi::Object out = to_js(env, reading.top);
+  set_nonempty(out, "entropies", reading.entropies, "divergences", reading.divergences);
   return out;
 }
 

@@ -7,13 +7,12 @@ namespace tapline {
 
 namespace {
 
-LensRequest read_request(const Napi::Object& options) {
-  LensRequest request;
-  request.top = 1;
+GivenRows read_request(const Napi::Object& options) {
+  GivenRows request;
   read_fields(options, "output", request.output, "top", request.top, "targets", request.targets, "entropy",
               request.entropy);
   each_object(options.Get("places"), "places", [&](const Napi::Object& place) {
-    LensRows& rows = request.places.emplace_back();
+    GivenRows::Place& rows = request.places.emplace_back();
     read_fields(place, "states", rows.states);
     object_field(place, "translator",
                  [&](const Napi::Object& given) { rows.translator = lens_translator(given); });
@@ -22,18 +21,14 @@ LensRequest read_request(const Napi::Object& options) {
 }
 
 Napi::Value write_result(Napi::Env env, const std::vector<LensReading>& readings) {
-  return array_of(env, readings, [&](const LensReading& reading) {
-    Napi::Object out = to_js(env, reading.top);
-    set_nonempty(out, "entropies", reading.entropies, "divergences", reading.divergences);
-    return out;
-  });
+  return array_of(env, readings, [&](const LensReading& reading) { return to_js(env, reading); });
 }
 
 }  // namespace
 
 Napi::Value experiments::read_lens(const std::shared_ptr<Passes>& passes, const Call& call) {
-  auto compute = [passes, request = read_request(call.options)](const CancelToken& cancel) mutable {
-    return tapline::read_lens(*passes, std::move(request), cancel);
+  auto compute = [passes, request = read_request(call.options)](const CancelToken& cancel) {
+    return tapline::read_lens(*passes, request, cancel);
   };
   return start(call, std::move(compute), write_result);
 }

@@ -1,3 +1,5 @@
+import { shellText } from "../../text/shell.js";
+
 /** One command as shells complete it, from commander's tree. */
 export interface CompletedCommand {
   /** Words after `tapline`; empty for tapline itself. */
@@ -15,13 +17,8 @@ export const scripts: Record<"bash" | "zsh" | "fish", (commands: CompletedComman
   fish,
 };
 
-/** A word in single quotes, for all three shells. */
-function quoted(word: string): string {
-  return `'${word.replaceAll("'", "'\\''")}'`;
-}
-
 function list(words: string[]): string {
-  return quoted(words.join(" "));
+  return shellText(words.join(" "));
 }
 
 const flagsOf = ({ options }: CompletedCommand) => options.flatMap(({ flags }) => flags);
@@ -37,7 +34,7 @@ function bash(commands: CompletedCommand[]): string {
           `        ${flags.join("|")}) COMPREPLY=($(compgen -W ${list(words)} -- "$word")); return ;;`,
       );
     const values = valueFlags(command);
-    return `    ${quoted(command.path.join(" "))})
+    return `    ${shellText(command.path.join(" "))})
       case "$before" in
 ${choices.map((line) => `${line}\n`).join("")}${values.length === 0 ? "" : `        ${values.join("|")}) COMPREPLY=($(compgen -f -- "$word")); return ;;\n`}      esac
       words=${list([...command.subcommands.map(({ name }) => name), ...command.words])}
@@ -45,7 +42,7 @@ ${choices.map((line) => `${line}\n`).join("")}${values.length === 0 ? "" : `    
   });
   const parents = commands.filter(({ subcommands }) => subcommands.length > 0);
   const descents = parents.flatMap(({ path, subcommands }) =>
-    subcommands.map(({ name }) => `      ${quoted([...path, name].join(" "))}) path=$next ;;`),
+    subcommands.map(({ name }) => `      ${shellText([...path, name].join(" "))}) path=$next ;;`),
   );
   return `# Completion of tapline for bash.
 _tapline() {
@@ -79,18 +76,18 @@ function zsh(commands: CompletedCommand[]): string {
           ? `:value:(${choices.join(" ")})`
           : ":value:_files"
         : "";
-      return flags.map((flag) => `    ${quoted(`${flag}${meaning}${value}`)} \\`);
+      return flags.map((flag) => `    ${shellText(`${flag}${meaning}${value}`)} \\`);
     });
     if (command.subcommands.length === 0) {
       const rest = command.words.length > 0 ? `*:argument:(${command.words.join(" ")})` : "*:file:_files";
       return `${nameOf(command)}() {
   _arguments -s \\
 ${options.join("\n")}
-    ${quoted(rest)}
+    ${shellText(rest)}
 }`;
     }
     const described = command.subcommands.map(
-      ({ name, description }) => `    ${quoted(`${name}:${description.replaceAll(":", "\\:")}`)}`,
+      ({ name, description }) => `    ${shellText(`${name}:${description.replaceAll(":", "\\:")}`)}`,
     );
     const called = command.subcommands
       .filter(({ name }) => name !== "help")
@@ -134,10 +131,10 @@ function inBrackets(text: string): string {
 function fish(commands: CompletedCommand[]): string {
   const lines = commands.flatMap((command) => {
     const here = condition(command);
-    const say = (rest: string) => `complete -c tapline -n ${quoted(here)} ${rest}`;
+    const say = (rest: string) => `complete -c tapline -n ${shellText(here)} ${rest}`;
     return [
       ...command.subcommands.map(({ name, description }) =>
-        say(`-f -a ${quoted(name)} -d ${quoted(description)}`),
+        say(`-f -a ${shellText(name)} -d ${shellText(description)}`),
       ),
       ...(command.words.length > 0 ? [say(`-f -a ${list(command.words)}`)] : []),
       ...command.options.map(({ flags, description, takesValue, choices }) => {
@@ -145,7 +142,7 @@ function fish(commands: CompletedCommand[]): string {
           .map((flag) => (flag.startsWith("--") ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`))
           .join(" ");
         const value = !takesValue ? "" : choices.length > 0 ? ` -x -a ${list(choices)}` : " -r";
-        return say(`${names}${value} -d ${quoted(description)}`);
+        return say(`${names}${value} -d ${shellText(description)}`);
       }),
     ];
   });

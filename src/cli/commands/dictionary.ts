@@ -21,7 +21,7 @@ export function registerDictionary(program: Command): void {
   localCommand(
     dictionary,
     "add",
-    "Save a published dictionary from a local path or the hub (its folder or weight file).",
+    "Save a published dictionary from a local path or the hub (its folder or weight file), or all of a transcoder set.",
   )
     .argument("<name>", "name: letters, digits, dots, dashes")
     .argument("<place>", "a path, or owner/name/folder on the hub")
@@ -48,6 +48,8 @@ export function registerDictionary(program: Command): void {
       `
 Layouts: SAELens, Gemma Scope 1 and 2, Llama Scope, sparsify,
 dictionary_learning, Qwen-Scope, Goodfire, and files written by tapline sae.
+A folder with layer_0.safetensors, layer_1.safetensors, … is a set: its
+transcoders are saved as NAME-0, NAME-1, …
 
 Examples:
   tapline dictionary add mine tapline-sae-1a2b3c4d/sae-layer-5.safetensors
@@ -79,12 +81,24 @@ async function add(
   { layer, point, k, revision, json }: AddOptions,
 ): Promise<void> {
   await checkName(name);
-  const [dictionaries, { print, printJson }] = await Promise.all([open(), import("../output.js")]);
-  const stored = await withHub(revision, (fromHub) =>
-    dictionaries.add(name, place, { layer, point, k }, fromHub),
-  );
+  const [dictionaries, { print, printJson }, { addSet, setAt }] = await Promise.all([
+    open(),
+    import("../output.js"),
+    import("../../library/index.js"),
+  ]);
+  const stored = await withHub(revision, async (fromHub) => {
+    const set = layer === undefined ? await setAt(place, fromHub) : undefined;
+    if (set !== undefined) return addSet(dictionaries, name, place, set, { fromHub });
+    return [await dictionaries.add(name, place, { layer, point, k }, fromHub)];
+  });
   if (stored === undefined) return;
-  return json ? printJson(stored) : print(picture(stored));
+  const [first] = stored as [StoredDictionary, ...StoredDictionary[]];
+  if (stored.length === 1) return json ? printJson(first) : print(picture(first));
+  if (json) return printJson({ dictionaries: stored });
+  const blocks = stored.map((one) => one.layer).join(", ");
+  return print(
+    `${name}: ${stored.length} dictionaries, ${first.name} to ${stored.at(-1)?.name}, of blocks ${blocks}\n${picture(first)}`,
+  );
 }
 
 function picture(stored: StoredDictionary): string {

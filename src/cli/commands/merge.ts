@@ -1,19 +1,21 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 
-/** `tapline merge`: the parts of an extraction become the files of one. */
+/** `tapline merge`: the parts of an extraction or experiment become the files of one. */
 export function registerMerge(program: Command): void {
   program
     .command("merge")
-    .description("Merge the parts of an extraction into the files that one machine would have written.")
-    .argument("<folder>", "folder of all parts, as tapline extract --shard writes them")
+    .description(
+      "Merge the parts of an extraction or experiment into the files that one machine would have written.",
+    )
+    .argument("<folder>", "folder of all parts, as --shard writes them")
     .requiredOption("--out <folder>", "folder of the merged files, created if its parent exists")
     .option("--json", "print the result as JSON")
     .option("--quiet", "hide progress")
     .addHelpText(
       "after",
       `
-Parts that are missing, unfinished or of another extraction are refused by name.
+Parts that are missing, unfinished or of another experiment are refused by name.
 The parts stay; an interrupted merge resumes.
 
 Examples:
@@ -26,6 +28,14 @@ async function merge(
   folder: string,
   options: { out: string; json?: boolean; quiet?: boolean },
 ): Promise<void> {
+  const { hasParts } = await import("../../lab/parts/part-file.js");
+  if (await hasParts(resolve(folder))) {
+    const { mergeParts } = await import("../../lab/parts/merge.js");
+    const merged = await mergeParts(resolve(folder), resolve(options.out));
+    const { mergedLine } = await import("../submit.js");
+    const { print, printJson } = await import("../output.js");
+    return options.json ? printJson(merged) : print(mergedLine(merged));
+  }
   const [{ mergeExtraction }, { print, printJson }, { mergedLine }, { withProgress }] = await Promise.all([
     import("../../lab/extraction/merge.js"),
     import("../output.js"),

@@ -44,7 +44,13 @@ export async function readCircuitTracer(
     ...(await activationOf(arrays, settings, features)),
     ...place,
     ...(arrays.has("W_skip") && { skip: await arrays.read("W_skip", hidden, hidden) }),
-    origin: { ...place.origin, ...(model !== undefined && { model }), prependBos: true },
+    origin: {
+      ...place.origin,
+      ...(model !== undefined && { model }),
+      prependBos: true,
+      // As circuit-tracer has it: the first turn's tokens of Gemma 3's instruct models, otherwise BOS.
+      zeroPositions: /gemma-3-.*-it$/.test(model ?? "") ? 4 : 1,
+    },
   };
 }
 

@@ -21,6 +21,8 @@ export interface DictionaryOrigin {
   /** The model's name in the file. */
   model?: string;
   prependBos?: boolean;
+  /** Number of first tokens that it was not trained on. */
+  zeroPositions?: number;
   /** For a transcoder: the point that it predicts, absent if not recorded, and its name in the file. */
   writes?: string;
   hookOut?: string;

@@ -4,6 +4,7 @@ import { UserError } from "../../contracts/user-error.js";
 import { absent } from "../../files/absent.js";
 import { syncFolder, writeDurably } from "../../files/durable.js";
 import { bytesText } from "../../text/words.js";
+import { Artifacts } from "../artifacts.js";
 import { differenceOf } from "../difference.js";
 import { type Lock, lock } from "../lock.js";
 import { indexName, type Plan, type Shard, tableName } from "./plan.js";
@@ -23,6 +24,47 @@ export interface IndexHead {
 
 export type ExtractionIndex = IndexHead & Plan & { complete: boolean };
 
+/** Where an extraction's files go, one by one. */
+export interface ShardFolder {
+  path: string;
+  /** Receives new files. */
+  artifacts: Artifacts;
+  /** Starts or resumes an extraction. @returns finished shards @throws UserError */
+  begin(head: IndexHead, plan: Plan): Promise<Set<string>>;
+  /** Called for each complete file. @throws UserError */
+  keep(name: string): Promise<void>;
+  /** Writes the index. */
+  write(head: IndexHead, plan: Plan, complete: boolean): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The content of an index file. @throws UserError */
+export function parseIndex(text: string, path: string): ExtractionIndex {
+  try {
+    const read = JSON.parse(text) as ExtractionIndex;
+    if (read.format === extractionFormat && Array.isArray(read.shards)) return read;
+  } catch {
+    // reported below
+  }
+  throw new UserError(`${path} is not an extraction index.`);
+}
+
+/** @throws UserError if a folder's index is of a different extraction */
+export function checkSame(
+  path: string,
+  known: ExtractionIndex | undefined,
+  head: IndexHead,
+  plan: Plan,
+): void {
+  if (known === undefined) return;
+  const other = differenceOf(
+    { ...known.source, shards: known.shards },
+    { ...head.source, shards: plan.shards },
+  );
+  if (other === undefined) return;
+  throw new UserError(`${path} contains a different extraction: ${other}. Choose another folder.`);
+}
+
 const partialOf = (name: string) => `${name}.partial`;
 
 /** The contents of an index file. */
@@ -32,14 +74,16 @@ export function indexText(head: IndexHead, plan: Plan, complete: boolean): strin
 }
 
 /** The folder of an extraction in progress, written shard by shard; one process at a time per part. */
-export class ExtractionFolder {
+export class ExtractionFolder implements ShardFolder {
   readonly path: string;
   readonly index: string;
+  readonly artifacts: Artifacts;
   readonly #lock: Lock | undefined;
 
   private constructor(path: string, index: string, held: Lock | undefined) {
     this.path = path;
     this.index = index;
+    this.artifacts = new Artifacts(path);
     this.#lock = held;
   }
 
@@ -73,15 +117,7 @@ export class ExtractionFolder {
    */
   async begin(head: IndexHead, plan: Plan): Promise<Set<string>> {
     const known = await this.#read();
-    if (known !== undefined) {
-      const other = differenceOf(
-        { ...known.source, shards: known.shards },
-        { ...head.source, shards: plan.shards },
-      );
-      if (other !== undefined) {
-        throw new UserError(`${this.path} contains a different extraction: ${other}. Choose another folder.`);
-      }
-    }
+    checkSame(this.path, known, head, plan);
     const finished = new Set<string>();
     for (const shard of plan.shards) {
       const size = await this.#sizeOf(shard);
@@ -104,20 +140,16 @@ export class ExtractionFolder {
     await writeDurably(join(this.path, this.index), indexText(head, plan, complete));
   }
 
+  /** Files are in the folder already. */
+  async keep(): Promise<void> {}
+
   async close(): Promise<void> {
     await this.#lock?.release();
   }
 
   async #read(): Promise<ExtractionIndex | undefined> {
     const text = await readFile(join(this.path, this.index), "utf8").catch(absent);
-    if (text === undefined) return undefined;
-    try {
-      const read = JSON.parse(text) as ExtractionIndex;
-      if (read.format === extractionFormat && Array.isArray(read.shards)) return read;
-    } catch {
-      // reported below
-    }
-    throw new UserError(`${join(this.path, this.index)} is not an extraction index.`);
+    return text === undefined ? undefined : parseIndex(text, join(this.path, this.index));
   }
 
   async #sizeOf({ file }: Shard): Promise<number | undefined> {

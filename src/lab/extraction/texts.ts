@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
+import { createReadStream, statSync } from "node:fs";
 import { basename } from "node:path";
-import type { RowsRead } from "../../contracts/names.js";
+import { isUrl, type RowsRead } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
+import { Helper } from "./helper.js";
 
 /** A text, with the prompt it follows, and the fields of its entry that describe it. */
 export interface GivenText {
@@ -13,7 +14,7 @@ export interface GivenText {
   split?: string;
 }
 
-/** The texts of a data set, which can be read several times. */
+/** The texts of a data set. */
 export interface TextSource {
   /** Its name for users. */
   name: string;
@@ -39,23 +40,30 @@ export function givenTexts(
   };
 }
 
+/** Files that are read in this process if they are local, and all that can be read. */
+const lines = /\.(jsonl|ndjson|txt)$/i;
+const known = /\.(jsonl|ndjson|txt|csv)(\.(gz|bz2|xz))?$|\.parquet$/i;
+
 /**
- * The texts of a local file: one per line, or JSON Lines with strings or objects with `text`, `prompt` or both. Empty
- * lines are skipped.
- * @throws UserError for other file types
+ * The texts of a data set: a file of one text per line, or JSON Lines with strings or objects with `text`, `prompt` or both,
+ * whose empty lines are skipped. Other formats, and URLs, are read by a Python process, which writes them as JSON Lines.
+ * @throws UserError for a local file of another format
  */
-export function textsOfFile(path: string): TextSource {
-  const ending = /\.(jsonl|ndjson|txt)$/i.exec(path)?.[1]?.toLowerCase();
-  if (ending === undefined) {
-    throw new UserError(`${path} has an unknown format: its name must end in .jsonl, .ndjson or .txt.`);
+export function textsOfData(place: string): TextSource {
+  if (!isUrl(place) && !known.test(place) && !statSync(place, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new UserError(
+      `${place} has an unknown format: its name must end in .jsonl, .ndjson, .txt or .csv (also with .gz, .bz2 or .xz) or .parquet, ` +
+        "or it must be a folder of Hugging Face datasets.",
+    );
   }
-  const textOf = ending === "txt" ? (text: string) => ({ text }) : textOfEntry;
-  const name = basename(path);
+  const name = nameOf(place);
+  const textOf = /\.txt(\.(gz|bz2|xz))?$/i.test(name) ? (text: string) => ({ text }) : textOfEntry;
   return {
     name,
     async *read(onBytes) {
       let number = 0;
-      for await (const line of linesOf(path, name, onBytes)) {
+      const chunks = lines.test(place) && !isUrl(place) ? bytesOfFile(place) : bytesOfHelper(place);
+      for await (const line of linesOf(chunks, name, onBytes)) {
         number++;
         const text = decoded(line, number, name);
         if (text.trim() !== "") yield textOf(text, number, name);
@@ -64,35 +72,55 @@ export function textsOfFile(path: string): TextSource {
   };
 }
 
-async function* linesOf(
-  path: string,
-  name: string,
-  onBytes: (bytes: Uint8Array) => void = () => {},
-): AsyncGenerator<Buffer> {
-  let rest: Buffer[] = [];
-  let kept = 0;
+/** The last part of a path or URL, without the query, which may be secret. */
+function nameOf(place: string): string {
+  const path = isUrl(place) ? place.replace(/[?#].*$/s, "") : place;
+  return basename(path.replace(/[/\\]+$/, ""));
+}
+
+async function* bytesOfFile(path: string): AsyncGenerator<Buffer> {
   const stream = createReadStream(path, { highWaterMark: 1024 ** 2 });
   try {
-    for await (const chunk of stream as AsyncIterable<Buffer>) {
-      onBytes(chunk);
-      let from = 0;
-      for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
-        yield Buffer.concat([...rest, chunk.subarray(from, end)]);
-        rest = [];
-        kept = 0;
-        from = end + 1;
-      }
-      rest.push(chunk.subarray(from));
-      kept += chunk.length - from;
-      if (kept > lineBytes) throw new UserError(`${name} has a line of more than ${lineBytes} bytes.`);
-    }
-    if (kept > 0) yield Buffer.concat(rest);
+    yield* stream as AsyncIterable<Buffer>;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw code === undefined ? error : new UserError(`${path} cannot be read (${code}).`);
   } finally {
     stream.destroy();
   }
+}
+
+async function* bytesOfHelper(place: string): AsyncGenerator<Buffer> {
+  const helper = new Helper("texts", place);
+  try {
+    yield* helper.output as AsyncIterable<Buffer>;
+    await helper.check();
+  } finally {
+    await helper.stop();
+  }
+}
+
+async function* linesOf(
+  chunks: AsyncIterable<Buffer>,
+  name: string,
+  onBytes: (bytes: Uint8Array) => void = () => {},
+): AsyncGenerator<Buffer> {
+  let rest: Buffer[] = [];
+  let kept = 0;
+  for await (const chunk of chunks) {
+    onBytes(chunk);
+    let from = 0;
+    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
+      yield Buffer.concat([...rest, chunk.subarray(from, end)]);
+      rest = [];
+      kept = 0;
+      from = end + 1;
+    }
+    rest.push(chunk.subarray(from));
+    kept += chunk.length - from;
+    if (kept > lineBytes) throw new UserError(`${name} has a line of more than ${lineBytes} bytes.`);
+  }
+  if (kept > 0) yield Buffer.concat(rest);
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

@@ -27,6 +27,8 @@ export interface ExtractionTraining extends Omit<DictionarySettings, "seed"> {
   /** Default: those of the extraction. */
   layers?: readonly number[] | undefined;
   rows?: RowsRead | undefined;
+  /** Tokens of each text before this index are left out. */
+  first_position?: number | undefined;
   /** The required point of the extraction; by default any. */
   point?: BlockPoint | undefined;
   seed: number;
@@ -109,8 +111,8 @@ async function trainLayer(
   out: string,
   options: ExtractionTrainingOptions & { progress: (progress: Progress) => void },
 ): Promise<SaeReport> {
-  const { from, rows: which, point, target, seed } = said;
-  const rows = await trainingRows(from, { layer, rows: which, point, target, seed });
+  const { from, rows: which, point, target, first_position, seed } = said;
+  const rows = await trainingRows(from, { layer, rows: which, point, target, first_position, seed });
   const { extraction } = rows;
   const { report, weights, settings } = await trainDictionary({
     rows,

@@ -43,6 +43,8 @@ export async function trainingRows(
     point?: BlockPoint | undefined;
     /** The point that is predicted from them, by a transcoder. */
     target?: TargetPoint | undefined;
+    /** Tokens of each text before this index are left out, which requires rows of every token. */
+    first_position?: number | undefined;
     seed: number;
     splitOf?: SplitOf;
   },
@@ -61,7 +63,7 @@ export async function trainingRows(
   }
   if (!form.layers.includes(settings.layer)) {
     throw new UserError(
-      `${folder} contains block outputs of ${layersText(form.layers)}, not of block ${settings.layer}.`,
+      `${folder} contains ${point === "block_out" ? "block outputs" : point} of ${layersText(form.layers)}, not of block ${settings.layer}.`,
     );
   }
   if (settings.rows === "all" && form.rows !== "all") {
@@ -70,6 +72,12 @@ export async function trainingRows(
   const held = settings.rows === form.rows || (settings.rows === "last" && form.rows === "all");
   if (settings.rows !== undefined && !held) {
     throw new UserError(`${folder} contains rows ${form.rows}, not ${settings.rows}.`);
+  }
+  const { first_position: firstPosition = 0 } = settings;
+  if (firstPosition > 0 && (form.rows !== "all" || settings.rows === "last")) {
+    throw new UserError(
+      `first_position leaves out tokens of each text, so it requires every token's rows (all), not ${settings.rows ?? form.rows}.`,
+    );
   }
   const shards: ShardRows[] = [];
   for (let i = 0; i < extraction.shards.length; i++) shards.push(await readShard(extraction, i));
@@ -83,6 +91,8 @@ export async function trainingRows(
       const [start, end] = [shard.starts[text] as number, shard.starts[text + 1] as number];
       if (!every) uses[text] = use;
       else if (lastOnly) uses[end - 1] = use;
+      else if (firstPosition > 0)
+        uses.fill(use, Math.min(start + Math.max(firstPosition, extraction.skipped), end), end);
       else uses.fill(use, Math.min(start + extraction.skipped, end - 1), end);
     }
     return {

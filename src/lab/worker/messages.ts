@@ -1,5 +1,6 @@
 import type { Config, Progress, Result } from "../../contracts/index.js";
 import type { RpcServer } from "../../models/rpc.js";
+import type { PartTask } from "../parts/compute.js";
 
 /** How every job of a Lab loads its model. */
 export interface LoadSettings {
@@ -20,6 +21,8 @@ export interface WorkerTask {
   folder: string;
   /** When the service started the process, in Unix milliseconds. */
   spawnedAt: number;
+  /** Only this part of the experiment, whose file is the only result. */
+  part?: PartTask;
   load: LoadSettings;
 }
 

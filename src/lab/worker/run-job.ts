@@ -4,6 +4,7 @@ import { UserError } from "../../contracts/user-error.js";
 import { hostMemory, judgeMemory } from "../../models/memory.js";
 import { provenance } from "../../models/provenance.js";
 import { type ResolvedModel, resolveModel } from "../../models/resolve.js";
+import type { Model } from "../../native/index.js";
 import { Artifacts } from "../artifacts.js";
 import { StageClock } from "../stage-clock.js";
 import type { LoadSettings, WorkerMessage, WorkerTask } from "./messages.js";
@@ -48,6 +49,20 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
     return [binding, run, tokens, binding.backendInfo()] as const;
   });
   const { gpuLayers, devices } = task.load;
+  const provenanceOf = (model: Model, findings: unknown, seconds: Record<string, number>) =>
+    provenance(
+      {
+        ...config,
+        config,
+        revision: config.revision ?? null,
+        layers:
+          ("layers" in config ? config.layers : undefined) ??
+          (findings === undefined ? undefined : run.layers?.(findings as never)) ??
+          [],
+      },
+      { resolved, info: model.info, backend },
+      seconds,
+    );
   const { model, findings } = await withDeviceMemory(native, async () => {
     const model = await clock.measure("model", () =>
       native.Model.open(resolved.path, {
@@ -65,24 +80,28 @@ async function work(task: WorkerTask, progress: (progress: Progress) => void): P
       await prepareMemory(native, other, tokens, { ...task.load, rpc: undefined });
       return clock.measure("model", () => native.Model.open(other.path, { gpuLayers, devices }));
     };
-    const findings = await run.run({ config, model, artifacts, progress, clock, openOther } as never);
-    return { model, findings: { ...findings, artifacts: artifacts.names } };
+    const input = { config, model, artifacts, progress, clock, openOther };
+    if (task.part !== undefined) {
+      const { computePart } = await import("../parts/compute.js");
+      const facts = { provenance: provenanceOf(model, undefined, {}), versions: versionsOf(backend) };
+      const file = await computePart(run.split, input, task.part, facts);
+      return { model, findings: { artifacts: [file] } as never };
+    }
+    const findings = await run.run(input as never);
+    return { model, findings: { ...(findings as object), artifacts: artifacts.names } };
   });
   // The process ends after this: unmapping the model first would only delay the answer.
   return {
     ...findings,
-    provenance: provenance(
-      {
-        ...config,
-        config,
-        revision: config.revision ?? null,
-        layers: ("layers" in config ? config.layers : undefined) ?? run.layers?.(findings as never) ?? [],
-      },
-      { resolved, info: model.info, backend },
-      clock.seconds,
-    ),
+    provenance: provenanceOf(model, task.part === undefined ? findings : undefined, clock.seconds),
   } as Result;
 }
+
+/** Software that determines the numbers. */
+const versionsOf = ({ llamaCpp, backend }: { llamaCpp: string; backend: string }) => ({
+  "llama.cpp": llamaCpp,
+  backend,
+});
 
 /**
  * Connects to the RPC servers, then checks that the model fits with a context of that many tokens. @throws UserError

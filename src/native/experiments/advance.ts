@@ -3,6 +3,7 @@ import { checkInteger, checkLayers, tokenIds } from "../check.js";
 import { type Edit, type EditEffect, nativeEdits } from "../edit.js";
 import { checkPoints, type Point } from "../points.js";
 import { checkIndices, type Passes, type TopTokens } from "./experiment.js";
+import type { LensReading, TranslatorPlaces } from "./lens.js";
 
 /** Rows of one point of one block. */
 export interface LayerCapture {
@@ -13,7 +14,9 @@ export interface LayerCapture {
   /** L2 norm of each row. */
   norms: Float32Array;
   /** Logit lens of each row; only if requested and supported, and if the point is in the residual stream. */
-  lens?: TopTokens;
+  lens?: LensReading;
+  /** The same through the layer's translator, of its block output. */
+  translated?: LensReading;
 }
 
 /** Attention weights of some layers, after the softmax. */
@@ -62,6 +65,12 @@ export interface AdvanceRequest {
   lensTarget?: number;
   /** Or the rank of the predicted next token, for the last row; needs `nextTopK`. */
   lensAnswer?: boolean;
+  /** More readings of the captured rows, all places together; needs `lensTopK`. */
+  lensExtras?: {
+    translators?: readonly ({ layer: number } & TranslatorPlaces)[];
+    /** Entropies, and divergences from the last block's output. */
+    measures?: boolean;
+  };
   /** Layers whose block outputs are measured and not returned: all norms, the lens from a token on. */
   measure?: {
     /** Distinct. */
@@ -128,6 +137,9 @@ export async function advance(passes: Passes, request: AdvanceRequest): Promise<
   checkLayers(request.layers);
   if (request.points !== undefined) checkPoints(request.points);
   for (const name of ["lensTopK", "lensTarget", "nextTopK"] as const) checkInteger(name, request[name], 0);
+  if (request.lensExtras?.translators !== undefined) {
+    checkLayers(request.lensExtras.translators.map(({ layer }) => layer));
+  }
   if (request.measure !== undefined) {
     checkLayers(request.measure.layers);
     checkInteger("lensFrom", request.measure.lensFrom, 0);

@@ -110,6 +110,12 @@ function nativeRequest({ tokens, targets, ...rest }: Omit<AttributionGraphReques
   checkInteger("nodes", rest.nodes, 0);
   checkInteger("tried", rest.tried, 0);
   checkInteger("first", rest.first, 0);
+  checkTargets(targets);
+  return { ...rest, targets, tokens: tokenIds(tokens) };
+}
+
+/** @throws NativeError INVALID_ARGUMENT */
+export function checkTargets(targets: readonly GraphTarget[]): void {
   if (!Array.isArray(targets)) throw invalid("Targets must be an array.");
   for (const { position, token, minus, weight = 1 } of targets as GraphTarget[]) {
     checkInteger("position", position ?? null, 0);
@@ -117,5 +123,4 @@ function nativeRequest({ tokens, targets, ...rest }: Omit<AttributionGraphReques
     if (minus !== undefined) checkInteger("minus", minus, 0);
     if (!Number.isFinite(weight)) throw invalid("A target's weight must be a finite number.");
   }
-  return { ...rest, targets, tokens: tokenIds(tokens) };
 }

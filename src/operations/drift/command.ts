@@ -7,6 +7,7 @@ import {
   localPath,
   run,
 } from "../../cli/operation-command.js";
+import { partOptions } from "../../cli/part-options.js";
 
 interface DriftOptions extends CommonOptions {
   other?: string;
@@ -15,7 +16,12 @@ interface DriftOptions extends CommonOptions {
 
 /** `tapline drift`: compares two models of the same architecture on the same texts. */
 export default function register(program: Command): void {
-  experiment(program, "drift", "Compare two variants of a model, for example before and after quantisation.")
+  const command = experiment(
+    program,
+    "drift",
+    "Compare two variants of a model, for example before and after quantisation.",
+  );
+  partOptions(command, "compute every n-th example starting at i (from 0): a part of the result")
     .option("--other <model>", "the second model; accepts the same values as --model")
     .option("--other-revision <revision>", "pin the second model's hub revision")
     .option(

@@ -18,7 +18,8 @@ import {
   Vectors,
 } from "../../library/index.js";
 import type { Context, Model } from "../../native/index.js";
-import type { Findings, OperationInput, Run } from "../run.js";
+import type { Findings, OperationInput, Run, Split } from "../run.js";
+import { runWhole } from "../run-parts.js";
 
 /** Resamples of a bootstrap interval. */
 const resamples = 2000;
@@ -53,37 +54,79 @@ interface TextSums {
   projection: Both<number>;
 }
 
+/** What all texts share. */
+interface Head {
+  models: DriftResult["models"];
+  addBos: boolean;
+  dictionary?: Pick<OpenDictionary["stored"], "name" | "sha256" | "layer" | "point" | "features">;
+  probe?: { name: string; sha256: string; layer: number };
+  vector?: { name: string; sha256: string; layer: number };
+}
+
 /** Compares two models of the same shape on the same texts: their block outputs, and how artefacts perform on both. */
-export async function drift(input: OperationInput<DriftConfig>): Promise<Findings<DriftResult>> {
-  const { config, model, clock, progress } = input;
-  checkLayers(model, config.layers);
-  const other = await input.openOther(config.other, config.other_revision);
-  checkShapes(model, other);
-  const models: Both<Model> = [model, other];
-  const artefacts = await openArtefacts(config, models);
-  const texts = await tokenizeAll(config, models);
-  const longest = Math.max(...texts.map(({ length }) => length));
-  const open = (each: Model) => openContext(each, { nCtx: longest, nBatch: longest });
-  const contexts: Both<Context> = await clock.measure("context", async () => [
-    await open(model),
-    await open(other),
-  ]);
-  const sums: TextSums[] = [];
-  try {
-    const { dictionary } = artefacts;
-    if (dictionary !== undefined) for (const each of contexts) checkDictionary(dictionary.stored, each);
-    for (const [done, tokens] of texts.entries()) {
-      progress({ stage: "comparing the models", done, total: texts.length });
-      sums.push(
-        await clock.measure("compute", () => compareText(input, models, contexts, artefacts, tokens)),
-      );
+export function drift(input: OperationInput<DriftConfig>): Promise<Findings<DriftResult>> {
+  return runWhole(split, input);
+}
+
+/** The items are the examples. */
+const split: Split<DriftConfig, DriftResult, Head, TextSums> = {
+  count: ({ examples }) => examples.length,
+  async compute(input, own) {
+    const { config, model, clock, progress } = input;
+    checkLayers(model, config.layers);
+    const other = await input.openOther(config.other, config.other_revision);
+    checkShapes(model, other);
+    const models: Both<Model> = [model, other];
+    const artefacts = await openArtefacts(config, models);
+    const texts = await tokenizeAll(config, models);
+    // Of all texts, so that every part has the same contexts.
+    const longest = Math.max(...texts.map(({ length }) => length));
+    const open = (each: Model) => openContext(each, { nCtx: longest, nBatch: longest });
+    const contexts: Both<Context> = await clock.measure("context", async () => [
+      await open(model),
+      await open(other),
+    ]);
+    const items: TextSums[] = [];
+    try {
+      const { dictionary } = artefacts;
+      if (dictionary !== undefined) for (const each of contexts) checkDictionary(dictionary.stored, each);
+      for (const [done, index] of own.entries()) {
+        progress({ stage: "comparing the models", done, total: own.length });
+        const tokens = texts[index] as Int32Array;
+        items.push(
+          await clock.measure("compute", () => compareText(input, models, contexts, artefacts, tokens)),
+        );
+      }
+    } finally {
+      for (const context of contexts) await context.close();
     }
-  } finally {
-    for (const context of contexts) await context.close();
-  }
-  const found = describe(input, models, artefacts, sums);
-  await other.close();
-  return found;
+    const head = headOf(models, artefacts);
+    await other.close();
+    return { head, items };
+  },
+  finish: async (config, { head, items }) => describe(config, head, items),
+};
+
+function headOf(models: Both<Model>, { dictionary, probe, vector }: Artefacts): Head {
+  const named = ({ name, sha256, layer }: { name: string; sha256: string; layer: number }) => ({
+    ...{ name, sha256, layer },
+  });
+  return {
+    models: models.map(({ info }) => ({
+      name: info.name,
+      quantization: info.quantization,
+      bytes: info.bytes,
+    })) as DriftResult["models"],
+    addBos: models[0].info.addBos,
+    ...(dictionary && {
+      dictionary: {
+        ...named(dictionary.stored),
+        ...{ point: dictionary.stored.point, features: dictionary.stored.features },
+      },
+    }),
+    ...(probe && { probe: named(probe) }),
+    ...(vector && { vector: named(vector) }),
+  };
 }
 
 /** @throws UserError unless the models have the same architecture and shape */
@@ -261,9 +304,8 @@ function losses(...readings: Both<Reading>) {
 }
 
 function describe(
-  { config }: OperationInput<DriftConfig>,
-  models: Both<Model>,
-  { dictionary, probe, vector }: Artefacts,
+  config: DriftConfig,
+  { models, addBos, dictionary, probe, vector }: Head,
   texts: readonly TextSums[],
 ): Findings<DriftResult> {
   const draws = { resamples, seed: config.seed };
@@ -286,11 +328,7 @@ function describe(
     return { pair: [first, second] as Both<Measured>, difference: difference as Measured };
   };
   const result: Findings<DriftResult> = {
-    models: models.map(({ info }) => ({
-      name: info.name,
-      quantization: info.quantization,
-      bytes: info.bytes,
-    })) as DriftResult["models"],
+    models,
     texts: texts.length,
     tokens: texts.reduce((sum, { tokens }) => sum + tokens, 0),
     layers: config.layers.map((layer, index) => {
@@ -303,10 +341,10 @@ function describe(
       ]) as [Measured, Measured, Measured];
       return { layer, cosine, relative_length: length, relative_difference: difference };
     }),
-    note: models[0].info.addBos ? "Values per token exclude BOS tokens." : "",
+    note: addBos ? "Values per token exclude BOS tokens." : "",
   };
   if (dictionary !== undefined) {
-    const { name, sha256, layer, point, features } = dictionary.stored;
+    const { name, sha256, layer, point, features } = dictionary;
     const tokens = texts.reduce((sum, { read }) => sum + read, 0);
     const [jaccard] = texts.every(({ either }) => either === 0)
       ? []
@@ -347,4 +385,5 @@ function describe(
 
 export default {
   run: drift,
+  split,
 } satisfies Run<"drift">;

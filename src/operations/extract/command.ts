@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { UsageError } from "../../cli/exit-code.js";
 import {
   type CommonOptions,
@@ -11,12 +11,13 @@ import {
   submissionOf,
   targetOption,
 } from "../../cli/operation-command.js";
-import { collect, integerBetween } from "../../cli/options.js";
+import { integerBetween } from "../../cli/options.js";
+import { ofSubmit, type PartOptions, partOptions } from "../../cli/part-options.js";
 import type { SubmitOptions } from "../../cli/submit.js";
 import { defaults, limits } from "../../contracts/limits.js";
-import { engineNames, textRows } from "../../contracts/names.js";
+import { isUrl, textRows } from "../../contracts/names.js";
 
-interface ExtractOptions extends CommonOptions, Partial<SubmitOptions> {
+interface ExtractOptions extends CommonOptions, PartOptions {
   examples?: string;
   data?: string;
   plan?: boolean;
@@ -24,8 +25,16 @@ interface ExtractOptions extends CommonOptions, Partial<SubmitOptions> {
 
 /** `tapline extract`: writes the block outputs of a data set to files. */
 export default function register(program: Command): void {
-  experiment(program, "extract", "Write the block outputs of a data set to .safetensors files.")
-    .option("--data <file>", ".txt with one text per line, or .jsonl; read by the Lab, any size")
+  const command = experiment(
+    program,
+    "extract",
+    "Write the block outputs of a data set to .safetensors files.",
+  );
+  partOptions(command, "process every n-th text starting at i (from 0), to split the work between n machines")
+    .option(
+      "--data <place>",
+      "path or URL (s3, gs, https) of a .txt file with one text per line, .jsonl, .csv, .parquet, or a folder of Hugging Face datasets; any size",
+    )
     .option(
       "--examples <file>",
       `instead of --data: up to ${limits.examples} texts as JSON, JSON Lines or CSV; - reads standard input`,
@@ -50,38 +59,10 @@ export default function register(program: Command): void {
       ).choices(["refuse", "cut"]),
     )
     .option(
-      "--shard <i/n>",
-      "process every n-th text starting at i (from 0), to split the work between n machines",
-      partOf,
-    )
-    .option(
       "--shard-tokens <number>",
       `tokens per file (default: ${defaults.shard_tokens})`,
       integerBetween(limits.shard_tokens_min, limits.shard_tokens),
     )
-    .addOption(
-      new Option(
-        "--submit <engine>",
-        "compute it in --parts parts that run outside of this command, follow them, repeat what fails, and merge their files",
-      ).choices([...engineNames]),
-    )
-    .option("--parts <number>", "with --submit: number of parts", integerBetween(2, limits.extract_parts))
-    .option(
-      "--workers <number>",
-      "with --submit: most parts at once (default: one per device with local, all with slurm)",
-      integerBetween(1, limits.extract_parts),
-    )
-    .option(
-      "--devices <list>",
-      "with --submit local: CUDA devices of its workers, such as 0,1,2,3",
-      (text: string) => text.split(",").map((device) => device.trim()),
-    )
-    .option(
-      "--sbatch <option>",
-      "with --submit slurm: an option of sbatch, such as --sbatch=--gres=gpu:1; repeatable",
-      collect,
-    )
-    .option("--dry-run", "with --submit: print the script and start nothing")
     .option("--plan", "only report the number of texts, tokens and bytes")
     .addHelpText(
       "after",
@@ -94,6 +75,8 @@ export default function register(program: Command): void {
     --shard "$SLURM_ARRAY_TASK_ID/8" --out rows
   tapline extract --data texts.jsonl --layers 12 --out rows \\
     --submit slurm --parts 64 --sbatch=--gres=gpu:1
+  tapline extract --data s3://data/texts.parquet --layers 12 \\
+    --out s3://results/rows
 Finished files in --out are kept: repeat the same command to resume.`),
     )
     .action(async (options: ExtractOptions) => {
@@ -108,20 +91,22 @@ Finished files in --out are kept: repeat the same command to resume.`),
         "extract",
         { ...options, ...((named || options.plan === true) && { out: false }) },
         {
-          data: options.data === undefined ? undefined : resolve(options.data),
+          data: options.data === undefined ? undefined : placeOf(options.data),
           examples: await contentOf(options.examples, "readExamples"),
-          out: named ? resolve(out) : undefined,
+          out: named ? placeOf(out) : undefined,
         },
       );
     });
 }
 
-/** Options of --submit itself, which are not fields of a submission. */
-const ofSubmit = ["submit", "parts", "workers", "devices", "sbatch", "dryRun"] as const;
-
 async function submitted(options: ExtractOptions, out: string | boolean | undefined): Promise<void> {
   if (typeof out !== "string")
     throw new UsageError("--submit requires --out, a folder that all machines see.");
+  if (isUrl(out)) {
+    throw new UsageError(
+      `--submit requires a folder that all machines see as --out, got ${out}; with --shard, parts can write to a URL.`,
+    );
+  }
   if (options.data === undefined && options.config === undefined) {
     throw new UsageError("--submit requires --data, a file that all machines see.");
   }
@@ -129,14 +114,12 @@ async function submitted(options: ExtractOptions, out: string | boolean | undefi
     Object.entries(options).filter(([name]) => !ofSubmit.includes(name as never)),
   );
   const settings = await submissionOf("extract", rest, {
-    data: options.data === undefined ? undefined : resolve(options.data),
+    data: options.data === undefined ? undefined : placeOf(options.data),
   });
-  await (await import("../../cli/submit.js")).submit(settings, out, options as SubmitOptions);
+  await (await import("../../cli/submit.js")).submit("extract", settings, out, options as SubmitOptions);
 }
 
-function partOf(text: string): [number, number] {
-  const [, index, count] = /^(\d+)\/(\d+)$/.exec(text) ?? [];
-  if (index === undefined)
-    throw new InvalidArgumentError("Write the part and the number of parts, such as 0/8.");
-  return [Number(index), Number(count)];
+/** A URL as it is, or an absolute path. */
+function placeOf(place: string): string {
+  return isUrl(place) ? place : resolve(place);
 }

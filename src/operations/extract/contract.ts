@@ -40,8 +40,10 @@ export const ExtractSubmission = Type.Object(
     ...commonOfExtract,
     examples: Type.Optional(Type.Array(ExtractExample, { minItems: 1, maxItems: limits.examples })),
     data: path(
-      "Instead of `examples`: absolute path of a file on the Lab's machine: .txt with one text per line, or .jsonl whose " +
-        "entries are texts or objects with `text` and, optionally, `prompt`.",
+      "Instead of `examples`: absolute path on the Lab's machine, or a URL (s3, gs, https or http), of a .txt file with one text per " +
+        "line, of a .jsonl file whose entries are texts or objects with `text` and, optionally, `prompt`, or of a .csv file, a .parquet " +
+        "file or a folder of Hugging Face `datasets` (save_to_disk) with columns of these names. URLs and the last three require " +
+        "Python with tapline-lab[remote].",
     ),
     point: readPoint(),
     target: targetPoint("Also write this point, for transcoders."),
@@ -73,8 +75,9 @@ export const ExtractSubmission = Type.Object(
       description: "Tokens per file: the most work that can be lost if the machine fails.",
     }),
     out: path(
-      "Absolute path of a folder on the Lab's machine for the files, created if its parent exists. If it contains finished " +
-        "files of the same extraction, the job resumes after them. Default: the files become artifacts.",
+      "Absolute path of a folder on the Lab's machine for the files, created if its parent exists, or a URL (s3 or gs), where each " +
+        "file is uploaded once it is complete. If it contains finished files of the same extraction, the job resumes after them. " +
+        "Default: the files become artifacts.",
     ),
     plan: optional.Boolean({
       description: "Only count texts, tokens and bytes, without computing or writing anything.",
@@ -129,7 +132,7 @@ export default {
   submission: ExtractSubmission,
   result: ExtractResult,
   forAgents: "(examples or data, out)",
-  places: { data: "path", out: "path" },
+  places: { data: "path or URL", out: "path or bucket" },
   check({ examples, data, shard, rows, point, target }: ExtractConfig): void {
     checkTarget(target, point);
     if ((examples === undefined) === (data === undefined)) {

@@ -2,25 +2,34 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Excluded } from "../../contracts/excluded.js";
 import type { ExtractConfig, ExtractResult } from "../../contracts/index.js";
-import { pointField } from "../../contracts/names.js";
+import { isBucket, pointField } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import { version } from "../../contracts/version.js";
-import { Artifacts } from "../../lab/artifacts.js";
+import type { Artifacts } from "../../lab/artifacts.js";
 import {
   ExtractionFolder,
   extractionFormat,
   type IndexHead,
   indexText,
+  type ShardFolder,
 } from "../../lab/extraction/folder.js";
-import { indexName, type Plan, Planner, type RowForm, type Shard } from "../../lab/extraction/plan.js";
+import {
+  indexName,
+  type Plan,
+  Planner,
+  type RowForm,
+  type Shard,
+  tableName,
+} from "../../lab/extraction/plan.js";
 import { RowWriter } from "../../lab/extraction/row-writer.js";
+import { type SpooledText, TokenSpool } from "../../lab/extraction/spool.js";
 import type { TableWriter } from "../../lab/extraction/table.js";
 import {
   describedText,
   type GivenText,
   givenTexts,
   type TextSource,
-  textsOfFile,
+  textsOfData,
 } from "../../lab/extraction/texts.js";
 import { exampleTokens, skippedIn } from "../../lab/rows/example-tokens.js";
 import { checkPoints, openContext } from "../../lab/rows/open-context.js";
@@ -51,41 +60,54 @@ interface Extraction {
 export async function extract(input: OperationInput<ExtractConfig>): Promise<Findings<ExtractResult>> {
   const { config, model, clock } = input;
   checkLayers(model, config.layers);
-  const source = config.data === undefined ? givenTexts(config.examples ?? []) : textsOfFile(config.data);
+  const source = config.data === undefined ? givenTexts(config.examples ?? []) : textsOfData(config.data);
   if (config.plan === true) {
     const extraction = await clock.measure("plan", () => planned(input, source));
     return describe(extraction, { kept: 0, computed: 0, seconds: 0, excluded: new Map() });
   }
-  // The table grows with the data set, so it is on the job's disk until all shards are complete.
+  // The tokens and the table grow with the data set, so they are on the job's disk until all shards are complete.
   return input.artifacts.scratch(async (scratch) => {
     const table = join(scratch, "table");
+    const spool = new TokenSpool(join(scratch, "tokens"));
     const { TableWriter } = await import("../../lab/extraction/table.js"); // Parquet, for this operation only
     const writer = new TableWriter(table);
-    const extraction = await clock.measure("plan", () => planned(input, source, writer));
+    const extraction = await clock.measure("plan", () => planned(input, source, { table: writer, spool }));
     await writer.finish();
-    return written(extraction, table);
+    await spool.finish();
+    return written(extraction, { table, spool, scratch });
   });
 }
 
-async function written(extraction: Extraction, table: string): Promise<Findings<ExtractResult>> {
+/** What counting the texts leaves on the job's disk. */
+interface Counted {
+  table: string;
+  spool: TokenSpool;
+  scratch: string;
+}
+
+async function written(extraction: Extraction, counted: Counted): Promise<Findings<ExtractResult>> {
   const { input, plan, part } = extraction;
   const head = await headOf(extraction);
   const index = indexName(part);
   const { copyTable } = await import("../../lab/extraction/table.js");
-  if (input.config.out === undefined) {
-    const made = await makeShards(extraction, input.artifacts, new Set());
-    await copyTable(table, input.artifacts, index);
+  const { out } = input.config;
+  if (out === undefined) {
+    const made = await makeShards(extraction, counted.spool, { artifacts: input.artifacts });
+    await copyTable(counted.table, input.artifacts, index);
     await input.artifacts.create(index, async (file) => {
       await file.write(Buffer.from(indexText(head, plan, true)), 0);
     });
     return describe(extraction, made);
   }
-  const folder = await ExtractionFolder.open(input.config.out, part);
+  const folder = await openFolder(out, part, counted.scratch);
   try {
     const finished = await folder.begin(head, plan);
-    const artifacts = new Artifacts(folder.path);
-    const made = await makeShards(extraction, artifacts, finished);
-    await copyTable(table, artifacts, index);
+    const made = await makeShards(extraction, counted.spool, {
+      ...{ artifacts: folder.artifacts, finished },
+      keep: (name) => folder.keep(name),
+    });
+    await copyTable(counted.table, folder.artifacts, index);
+    await folder.keep(tableName(index));
     await folder.write(head, plan, true);
     return describe(extraction, made);
   } finally {
@@ -93,10 +115,20 @@ async function written(extraction: Extraction, table: string): Promise<Findings<
   }
 }
 
+async function openFolder(
+  out: string,
+  part: readonly [number, number],
+  scratch: string,
+): Promise<ShardFolder> {
+  if (!isBucket(out)) return ExtractionFolder.open(out, part);
+  const { BucketFolder } = await import("../../lab/extraction/bucket.js");
+  return new BucketFolder(out.replace(/\/+$/, ""), part, scratch);
+}
+
 async function planned(
   input: OperationInput<ExtractConfig>,
   source: TextSource,
-  table?: TableWriter,
+  kept: { table?: TableWriter; spool?: TokenSpool } = {},
 ): Promise<Extraction> {
   const { config, model, progress } = input;
   const { layers, rows, dtype } = config;
@@ -108,10 +140,11 @@ async function planned(
   const planner = new Planner(form, part, config.shard_tokens);
   const hash = createHash("sha256");
   let longest = 0;
-  for await (const text of tokensOf(input, source, part, 0, (bytes) => hash.update(bytes))) {
+  for await (const text of tokensOf(input, source, part, (bytes) => hash.update(bytes))) {
     const { index, tokens, cut, given } = text;
     const place = planner.add(tokens.length, cut);
-    await table?.add({ text: index, tokens: tokens.length, ...place, ...describedText(given, rows) });
+    await kept.spool?.add(text);
+    await kept.table?.add({ text: index, tokens: tokens.length, ...place, ...describedText(given, rows) });
     longest = Math.max(longest, tokens.length);
     progress({ stage: "counting tokens", done: planner.tokens, total: 0 });
   }
@@ -123,29 +156,22 @@ async function planned(
   return { input, source, part, form, plan, sha256: hash.digest("hex"), longest };
 }
 
-interface Tokens {
-  /** Index in the data set. */
-  index: number;
-  tokens: Int32Array;
-  /** First token included in a mean. */
-  start: number;
+interface Tokens extends SpooledText {
   cut: boolean;
   given: GivenText;
 }
 
-/** The tokenized texts of one part. @param skipped number of texts of the part to skip without tokenizing */
+/** The tokenized texts of one part. */
 async function* tokensOf(
   { config, model }: OperationInput<ExtractConfig>,
   source: TextSource,
   [own, parts]: readonly [number, number],
-  skipped: number,
   onBytes?: (bytes: Uint8Array) => void,
 ): AsyncGenerator<Tokens> {
   let index = -1;
-  let left = skipped;
   for await (const text of source.read(onBytes)) {
     index++;
-    if (index % parts !== own || left-- > 0) continue;
+    if (index % parts !== own) continue;
     const what = `Text ${index} of ${source.name}`;
     const { tokens, start } = await exampleTokens(model, text, config.rows, what);
     const kept = config.too_long === "cut" ? tokens.slice(0, config.max_input_tokens) : tokens;
@@ -201,12 +227,19 @@ interface Made {
   excluded: Map<number, Excluded>;
 }
 
+/** Where shards go: which exist, and what follows each complete file, while the next one is computed. */
+interface Destination {
+  artifacts: Artifacts;
+  finished?: ReadonlySet<string>;
+  keep?: (name: string) => Promise<void>;
+}
+
 async function makeShards(
   extraction: Extraction,
-  artifacts: Artifacts,
-  finished: ReadonlySet<string>,
+  spool: TokenSpool,
+  { artifacts, finished = new Set(), keep = async () => {} }: Destination,
 ): Promise<Made> {
-  const { input, plan, source, part } = extraction;
+  const { input, plan } = extraction;
   const missing = plan.shards.filter(({ file }) => !finished.has(file));
   const made: Made = {
     kept: plan.shards.length - missing.length,
@@ -217,7 +250,8 @@ async function makeShards(
   if (missing.length === 0) return made;
   const context = await input.clock.measure("context", () => openContext(input.model, shapeOf(extraction)));
   const started = performance.now();
-  let texts: AsyncGenerator<Tokens> | undefined;
+  let texts: AsyncGenerator<SpooledText> | undefined;
+  let keeping = Promise.resolve();
   try {
     const { point = "block_out", target } = extraction.form;
     checkPoints(context, target === undefined ? [point] : [point, target]);
@@ -228,7 +262,7 @@ async function makeShards(
         await texts?.return(undefined);
         texts = undefined;
       } else {
-        texts ??= tokensOf(input, source, part, before);
+        texts ??= spool.read(before);
         const own = texts;
         const stage = `extracting ${bytesText(plan.bytes)}, file ${number + 1} of ${plan.shards.length}`;
         const onTokens = (tokens: number) =>
@@ -241,11 +275,14 @@ async function makeShards(
             await input.clock.measure("artifact", () => writer.finish());
           })
           .catch((error) => Promise.reject(fullDisk(error, extraction, number)));
+        await input.clock.measure("artifact", () => keeping);
+        keeping = handled(keep(shard.file));
         made.computed += shard.tokens;
       }
       before += shard.texts;
       done += shard.tokens;
     }
+    await input.clock.measure("artifact", () => keeping);
   } finally {
     await texts?.return(undefined);
     await context.close();
@@ -269,23 +306,20 @@ interface Filling {
 
 /** Computes batch after batch while the previous one is written and the next one is tokenized. */
 async function fillShard(
-  { input, source, form }: Extraction,
+  { input, form }: Extraction,
   context: Context,
-  texts: AsyncGenerator<Tokens>,
+  texts: AsyncGenerator<SpooledText>,
   { shard, writer, onTokens, made }: Filling,
 ): Promise<void> {
   const { signal, clock } = input;
   let left = shard.texts;
-  let waiting: Tokens | undefined;
-  const changed = () => new UserError(`${source.name} changed while it was being read.`);
-  const nextBatch = async (): Promise<Tokens[]> => {
-    const batch: Tokens[] = [];
+  let waiting: SpooledText | undefined;
+  const nextBatch = async (): Promise<SpooledText[]> => {
+    const batch: SpooledText[] = [];
     let tokens = 0;
     while (left > 0 && batch.length < batchSequences) {
       if (waiting === undefined) {
-        const next = await texts.next();
-        if (next.done) throw changed();
-        waiting = next.value;
+        waiting = ((await texts.next()) as IteratorYieldResult<SpooledText>).value;
       }
       if (batch.length > 0 && tokens + waiting.tokens.length > context.nBatch) break;
       tokens += waiting.tokens.length;
@@ -301,7 +335,6 @@ async function fillShard(
   while (done < shard.tokens) {
     const batch = await coming;
     const tokens = batch.reduce((sum, { tokens }) => sum + tokens.length, 0);
-    if (tokens === 0 || done + tokens > shard.tokens) throw changed();
     coming = handled(nextBatch());
     const rows = await clock.measure("compute", () =>
       context.features({
@@ -322,7 +355,6 @@ async function fillShard(
     done += tokens;
     onTokens(done);
   }
-  if ((await coming).length > 0) throw changed();
   await clock.measure("artifact", () => written);
 }
 

@@ -2,7 +2,10 @@ import { publicName } from "../../text/words.js";
 import { layersText, rowsText, type Words, whereText } from "../words.js";
 
 export default {
-  heading: ({ data }) => ["Block outputs of", data.name],
+  heading: ({ data, point = "block_out" }) => [
+    `${point === "block_out" ? "Block outputs" : point} of`,
+    data.name,
+  ],
   subject: (config) =>
     `${config.data === undefined ? `${config.examples?.length} texts` : publicName(config.data)}, ${layersText(config)}`,
   method: (config) =>

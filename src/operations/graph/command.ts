@@ -14,15 +14,16 @@ import { defaults, limits } from "../../contracts/limits.js";
 interface GraphOptions extends CommonOptions {
   target?: string;
   foil?: string;
+  transcoders?: string;
 }
 
-/** `tapline graph`: neurons and heads behind the next token, and the edges between them. */
+/** `tapline graph`: neurons and heads, or transcoder features, behind the next token, and the edges between them. */
 export default function register(program: Command): void {
   withPrompt(
     experiment(
       program,
       "graph",
-      "Attribution graph: show which neurons and attention heads a token's logit comes from, and how they affect each other.",
+      "Attribution graph: show which neurons and attention heads, or transcoder features, a token's logit comes from, and how they affect each other.",
       [
         "--position <index>",
         `explain the logits after this token; negative indices count from the end (default: ${defaults.graph_position})`,
@@ -32,9 +33,15 @@ export default function register(program: Command): void {
   )
     .option("--target <token>", "token to explain (default: the most probable tokens)")
     .option("--foil <token>", "with --target: explain the logit difference from this token")
+    .option("--transcoders <name>", "use the features of a saved set of transcoders, or of a single one")
+    .option(
+      "--zero-positions <number>",
+      "with --transcoders: first tokens without features and errors (default: as the set states, or BOS)",
+      integerBetween(0, limits.graph_zero_positions),
+    )
     .option(
       "--nodes <number>",
-      `neurons and heads before pruning, at most ${limits.graph_nodes} (default: ${defaults.graph_nodes})`,
+      `neurons and heads, or features, before pruning, at most ${limits.graph_nodes} (default: ${defaults.graph_nodes})`,
       integerBetween(limits.graph_nodes_min, limits.graph_nodes),
     )
     .option("--first-token", "also allow nodes at the first token, which is usually an attention sink")
@@ -58,6 +65,7 @@ export default function register(program: Command): void {
       examples(`
   tapline graph "The capital of France is"
   tapline graph "The capital of France is" --target " Paris" --foil " London"
+  tapline graph "The capital of France is" --transcoders my-transcoders
   tapline graph "The capital of France is" --model ./SmolLM2-135M-Q8_0.gguf \\
     --nodes 2000 --measured 100 --out graph`),
     )

@@ -8,6 +8,7 @@ import {
   closed,
   commonOfFeatures,
   type Filled,
+  named,
   prompt,
   text,
 } from "../../contracts/submission-fields.js";
@@ -37,11 +38,22 @@ export const GraphSubmission = Type.Object(
         "With `target_token`: a token whose logit is subtracted. Default: the mean of all logits is subtracted.",
       ),
     ),
+    transcoders: named(
+      "Name of a set of saved transcoders (NAME-0, NAME-1, … of blocks 0, 1, …), or of a single one. The nodes are then their " +
+        "features; blocks without a transcoder have error nodes only.",
+    ),
+    zero_positions: optional.Integer({
+      minimum: 0,
+      maximum: limits.graph_zero_positions,
+      description:
+        "With `transcoders`: number of first tokens at which MLP outputs are constants, without features and errors. Default: as " +
+        "the set states, otherwise 1 if the prompt starts with a BOS token.",
+    }),
     nodes: optional.Integer({
       minimum: limits.graph_nodes_min,
       maximum: limits.graph_nodes,
       default: defaults.graph_nodes,
-      description: "The most neurons and attention heads, each at one token, before pruning.",
+      description: "The most neurons and attention heads, or features, each at one token, before pruning.",
     }),
     first_token: optional.Boolean({
       default: defaults.graph_first_token,
@@ -66,15 +78,14 @@ export const GraphSubmission = Type.Object(
       maximum: limits.graph_measured,
       default: defaults.graph_measured,
       description:
-        "The number of neurons and heads, the strongest for the first target, that are also removed one at a time in the " +
-        "unfrozen model.",
+        "The number of nodes, the strongest for the first target, that are also removed one at a time in the unfrozen model.",
     }),
   },
   {
     ...closed,
     title: "GraphSubmission",
     description:
-      "An attribution graph of neurons and attention heads (RelP): what each adds to the next tokens' logits and to each other, with attention weights, norms and gates frozen.",
+      "An attribution graph of neurons and attention heads (RelP), or of transcoder features: what each adds to the next tokens' logits and to each other, with attention weights and norms frozen.",
   },
 );
 
@@ -96,7 +107,11 @@ const parts = {
   }),
   neurons: Type.Number(),
   heads: Type.Number(),
-  rest: Type.Number({ description: "From neurons that are not nodes." }),
+  features: Type.Number(),
+  rest: Type.Number({ description: "From neurons, or active features, that are not nodes." }),
+  errors: Type.Number({
+    description: "From MLP outputs that no transcoder predicts; 0 without transcoders.",
+  }),
   rounding: Type.Number({
     description: "From the rounding of the file's products, which the linear paths lack.",
   }),
@@ -121,28 +136,48 @@ export const GraphTargetParts = Type.Object(
       description: "The parts of the value that come directly from each kind of node.",
     }),
     through: Type.Object(
-      { embeddings: parts.embeddings, rounding: parts.rounding, constant: parts.constant },
-      { description: "The parts of the value through all paths, including neurons: only where they start." },
+      {
+        embeddings: parts.embeddings,
+        rest: parts.rest,
+        errors: parts.errors,
+        rounding: parts.rounding,
+        constant: parts.constant,
+      },
+      {
+        description:
+          "The parts of the value through all paths, including neurons or features: only where they start. Without transcoders, " +
+          "rest is 0, because paths through other neurons are also followed.",
+      },
     ),
   },
   { title: "GraphTargetParts" },
 );
 export type GraphTargetParts = Static<typeof GraphTargetParts>;
 
-export const graphNodeKinds = ["embedding", "neuron", "head", "rest", "rounding", "target"] as const;
+export const graphNodeKinds = [
+  "embedding",
+  "neuron",
+  "head",
+  "feature",
+  "rest",
+  "error",
+  "rounding",
+  "target",
+] as const;
 
 export const GraphNode = Type.Object(
   {
     kind: Type.Enum([...graphNodeKinds], {
       description:
-        "neuron: after the gate; head: an attention head's output at the token that reads; rest: the neurons of a block at a " +
-        "token that are not nodes; rounding: what the pass computed there and the linear paths do not.",
+        "neuron: after the gate; head: an attention head's output at the token that reads; feature: of the block's transcoder; " +
+        "rest: the neurons or active features of a block at a token that are not nodes; error: what the block's MLP writes at a " +
+        "token and its transcoder does not predict; rounding: what the pass computed there and the linear paths do not.",
     }),
     layer: orNull("null for embeddings and targets."),
     position: Type.Integer({ description: "Zero-based token index." }),
-    index: orNull("Of the neuron, head or target; otherwise null."),
+    index: orNull("Of the neuron, head, feature (in its dictionary) or target; otherwise null."),
     value: orNull(
-      "A neuron's activation; a head's output in the direction in which it affects the targets; a target's value; otherwise null.",
+      "A neuron's or feature's activation; a head's output in the direction in which it affects the targets; a target's value; otherwise null.",
     ),
     influence: Type.Number({
       description: "Share of the influence on the logits, directly and through other nodes.",
@@ -165,7 +200,7 @@ export type GraphEdge = Static<typeof GraphEdge>;
 
 export const MeasuredNode = Type.Object(
   {
-    kind: Type.Enum(["neuron", "head"]),
+    kind: Type.Enum(["neuron", "head", "feature"]),
     layer: Type.Integer(),
     position: Type.Integer(),
     index: Type.Integer(),
@@ -173,10 +208,33 @@ export const MeasuredNode = Type.Object(
     effect: Type.Number({
       description: "What the first target loses when it is removed and nothing is frozen.",
     }),
+    direct: optional.Number({ description: "Of a feature: its edge to the first target." }),
+    frozen: optional.Number({
+      description:
+        "Of a feature: what the first target loses when it is removed with attention, norms and all other MLP outputs frozen, " +
+        "computed upwards from the change. Equals `direct`.",
+    }),
   },
   { title: "MeasuredNode" },
 );
 export type MeasuredNode = Static<typeof MeasuredNode>;
+
+/** A block's transcoder in a graph. */
+export const GraphTranscoder = Type.Object(
+  {
+    layer: Type.Integer(),
+    dictionary: Type.String({
+      description: "Name of the saved dictionary, for `feature` of an intervention.",
+    }),
+    sha256: Type.String({ description: "Hash of its weights." }),
+    point: Type.String({ description: "Point that it reads." }),
+    writes: Type.String({ description: "Point at which its features are directions." }),
+    features: Type.Integer(),
+    active: Type.Integer({ description: "Active features at all tokens that count." }),
+  },
+  { title: "GraphTranscoder" },
+);
+export type GraphTranscoder = Static<typeof GraphTranscoder>;
 
 export const GraphResult = Type.Object(
   {
@@ -184,6 +242,17 @@ export const GraphResult = Type.Object(
     token_ids: Type.Array(Type.Integer()),
     position: Type.Integer(),
     blocks: Type.Integer({ description: "Number of the model's blocks." }),
+    model_fingerprint: optional.String({
+      description: "Fingerprint of the model's file, as in the capabilities of a serving model.",
+    }),
+    transcoders: optional.Object(
+      {
+        name: Type.String(),
+        zero_positions: Type.Integer({ description: "First tokens without features and errors." }),
+        blocks: Type.Array(GraphTranscoder, { description: "The blocks that have a transcoder, upwards." }),
+      },
+      { description: "Absent without transcoders." },
+    ),
     targets: Type.Array(GraphTargetParts, { description: "The most probable first." }),
     nodes: Type.Array(GraphNode, { description: "After pruning, upwards; then the targets." }),
     edges: Type.Array(GraphEdge, {
@@ -191,8 +260,11 @@ export const GraphResult = Type.Object(
     }),
     size: Type.Object(
       {
-        found: Type.Integer({ description: "Neurons and heads before pruning." }),
-        kept: Type.Integer({ description: "Neurons and heads after it." }),
+        active: optional.Integer({
+          description: "With transcoders: active features, of which nodes are chosen.",
+        }),
+        found: Type.Integer({ description: "Neurons and heads, or features, before pruning." }),
+        kept: Type.Integer({ description: "The same after it." }),
         edges: Type.Integer({ description: "Edges after pruning, including those not listed." }),
       },
       { description: "Of the graph." },
@@ -201,11 +273,17 @@ export const GraphResult = Type.Object(
       {
         replacement: Type.Number({
           description:
-            "Share of the influence that starts at token embeddings; the remainder starts at neurons that are not nodes, or at rounding.",
+            "Share of the influence that starts at token embeddings; the remainder starts at errors, at neurons or features that are not nodes, or at rounding.",
         }),
         completeness: Type.Number({
           description:
-            "Share of the edges of influential nodes, weighted by influence, that do not come from neurons that are not nodes or from rounding.",
+            "Share of the edges of influential nodes, weighted by influence, that do not come from errors, from neurons or features that are not nodes, or from rounding.",
+        }),
+        errors: optional.Number({
+          description: "With transcoders: share of the influence that starts at errors.",
+        }),
+        rest: optional.Number({
+          description: "With transcoders: share of the influence that starts at features that are not nodes.",
         }),
         rounding: Type.Number({ description: "Share of the influence that starts at rounding." }),
       },
@@ -221,7 +299,12 @@ export const GraphResult = Type.Object(
         attention: Type.Number({
           description: "The greatest difference of a block's attention from its linear path, relative L2.",
         }),
-        mlp: Type.Number({ description: "The same of the MLPs." }),
+        mlp: Type.Number({ description: "The same of the MLPs; 0 with transcoders, which replace them." }),
+        frozen: optional.Number({
+          description:
+            "With transcoders: the greatest difference between the edges of a measured feature and what its removal changes in the " +
+            "frozen model, over its largest edge.",
+        }),
       },
       { description: "How exactly the sums hold." },
     ),
@@ -247,7 +330,22 @@ export const GraphResult = Type.Object(
 );
 export type GraphResult = Static<typeof GraphResult>;
 
-function checkGraph({ target_token, foil_token }: GraphConfig): void {
+function checkGraph({
+  target_token,
+  foil_token,
+  transcoders,
+  zero_positions,
+  first_token,
+}: GraphConfig): void {
+  if (zero_positions !== undefined && transcoders === undefined) {
+    throw new InvalidInput("zero_positions", "requires transcoders.");
+  }
+  if (first_token && transcoders !== undefined) {
+    throw new InvalidInput(
+      "first_token",
+      "is for graphs without transcoders; set zero_positions to 0 instead.",
+    );
+  }
   if (foil_token !== undefined && target_token === undefined) {
     throw new InvalidInput("foil_token", "requires target_token.");
   }

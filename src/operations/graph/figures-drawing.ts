@@ -1,6 +1,6 @@
 import type { GraphResult } from "../../contracts/index.js";
 import { nodeName, shortName, shortToken } from "../../findings/graph.js";
-import { type Dot, diamond, graphLayout } from "../../findings/graph-layout.js";
+import { type Dot, diamond, graphLayout, triangle } from "../../findings/graph-layout.js";
 import { figureOf, percent, signed } from "../../findings/numbers.js";
 import { type Html, html } from "../../report/markup.js";
 
@@ -33,9 +33,12 @@ function mark(result: Drawn, dot: Dot): Html {
   const title = html`<title>${nodeName(result, node)} (${shortName(node)})${influence}${value}</title>`;
   switch (node.kind) {
     case "neuron":
+    case "feature":
       return html`<circle cx="${x}" cy="${y}" r="${size}" fill="currentColor" fill-opacity="0.85">${title}</circle>`;
     case "head":
       return html`<rect x="${x - size}" y="${y - size}" width="${2 * size}" height="${2 * size}" fill="currentColor" fill-opacity="0.85">${title}</rect>`;
+    case "error":
+      return html`<path d="${triangle(dot)}" fill="none" stroke="currentColor">${title}</path>`;
     case "rest":
     case "rounding":
       return html`<path d="${diamond(dot)}" fill="none" stroke="currentColor" stroke-opacity="0.6">${title}</path>`;

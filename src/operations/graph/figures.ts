@@ -1,7 +1,9 @@
 import type { GraphResult } from "../../contracts/index.js";
 import { type Figure, tabled } from "../../findings/figure.js";
-import { nodeName, type PartName, partNames, strongestNodes } from "../../findings/graph.js";
+import { sentence } from "../../findings/finding.js";
+import { nodeName, partNames, strongestNodes } from "../../findings/graph.js";
 import { graphFinding, measuredSentence, targetText } from "../../findings/graph-finding.js";
+import { markLegend } from "../../findings/graph-layout.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
 import { visible } from "../../findings/text.js";
 import type { Findings, Passage } from "../../report/parts.js";
@@ -22,8 +24,15 @@ export function graphFindings(result: GraphResult): Findings {
         `Every node's edges add up to its value; the worst relative difference is ${closing.worst.toExponential(1)}.`,
     ],
     cautions: [
-      "Attention weights, norms and gates are frozen: the graph does not show why a head attends where it does, nor what keeps a gate open.",
-      "It describes one prompt. Neurons that are not in the graph are summed up as other neurons, without parents.",
+      ...(result.transcoders === undefined
+        ? [
+            "Attention weights, norms and gates are frozen: the graph does not show why a head attends where it does, nor what keeps a gate open.",
+            "It describes one prompt. Neurons that are not in the graph are summed up as other neurons, without parents.",
+          ]
+        : [
+            "Attention weights and norms are frozen: the graph does not show why a head attends where it does.",
+            "It describes one prompt. Errors have no parents: the graph explains nothing that flows through them.",
+          ]),
     ],
     parts: [picture(result), parts(result), nodes(result), edges(result), ...measured(result)],
   };
@@ -34,8 +43,8 @@ function picture(result: GraphResult): Passage {
     id: "graph",
     title: "Attribution graph",
     description:
-      "Tokens from left to right, blocks upwards, and the explained tokens on top. Circles are neurons, squares heads, and diamonds " +
-      "other neurons or rounding; larger ones have more influence. Lines raise (teal) or lower (orange) what they lead to. " +
+      "Tokens from left to right, blocks upwards, and the explained tokens on top. " +
+      `${sentence(markLegend(result.nodes))}; larger ones have more influence. Lines raise (teal) or lower (orange) what they lead to. ` +
       "Only the strongest nodes and edges are drawn.",
     get body() {
       return drawGraph(result);
@@ -43,14 +52,13 @@ function picture(result: GraphResult): Passage {
   };
 }
 
-function parts({ targets }: GraphResult): Figure {
-  const rows = targets.slice(0, 1).flatMap(({ direct, value }) =>
-    (Object.keys(partNames) as PartName[]).map((part) => ({
-      name: partNames[part],
-      value: direct[part],
-      share: direct[part] / value,
-    })),
-  );
+function parts(result: GraphResult): Figure {
+  const { targets } = result;
+  const rows = targets
+    .slice(0, 1)
+    .flatMap(({ direct, value }) =>
+      partNames(result).map(([part, name]) => ({ name, value: direct[part], share: direct[part] / value })),
+    );
   const [first] = targets;
   return {
     id: "graph-parts",
@@ -59,7 +67,7 @@ function parts({ targets }: GraphResult): Figure {
       first === undefined
         ? ""
         : `The ${targetText(first)} is ${figureOf(first.value)}: the sum of what each kind of node adds to it directly. Through all paths, ` +
-          `embeddings make ${signed(first.through.embeddings)} of it, rounding ${signed(first.through.rounding)} and biases ` +
+          `embeddings make ${signed(first.through.embeddings)} of it, ${result.transcoders === undefined ? "" : `errors ${signed(first.through.errors)}, `}rounding ${signed(first.through.rounding)} and biases ` +
           `${signed(first.through.constant)}.`,
     chart: { kind: "bars", label: "name", value: "value", axis: "logits" },
     ...tabled(rows, {
@@ -78,7 +86,7 @@ function nodes(result: GraphResult): Figure {
   return {
     id: "graph-nodes",
     title: "Strongest nodes",
-    description: `The neurons and heads with the most influence on the explained tokens, of ${result.size.kept} in the pruned graph.`,
+    description: `The ${result.transcoders === undefined ? "neurons and heads" : "features"} with the most influence on the explained tokens, of ${result.size.kept} in the pruned graph.`,
     chart: { kind: "bars", label: "name", value: "influence", axis: "share of the influence" },
     ...tabled(rows, {
       name: ["node", ({ name }) => name, String],

@@ -1,12 +1,5 @@
 import type { GraphResult } from "../../contracts/index.js";
-import {
-  nodeName,
-  type PartName,
-  partNames,
-  shortName,
-  strongestNodes,
-  tokenOrDifference,
-} from "../../findings/graph.js";
+import { nodeName, partNames, shortName, strongestNodes, tokenOrDifference } from "../../findings/graph.js";
 import { graphFinding, targetText } from "../../findings/graph-finding.js";
 import { count, percent, signed } from "../../findings/numbers.js";
 import { oneLine, visible } from "../../findings/text.js";
@@ -25,9 +18,7 @@ export function graphPicture(
 ): string[] {
   const [first, ...others] = result.targets;
   if (first === undefined) return [];
-  const parts = (Object.keys(partNames) as PartName[]).map(
-    (part) => `${partNames[part]} ${signed(first.direct[part])}`,
-  );
+  const parts = partNames(result).map(([part, name]) => `${name} ${signed(first.direct[part])}`);
   return [
     ...labelled(
       "Target",
@@ -43,7 +34,12 @@ export function graphPicture(
         )),
     ...labelled("Directly", parts.join(", "), canvas),
     "",
-    heading("Nodes", "the most influential neurons and heads", "", canvas),
+    heading(
+      "Nodes",
+      `the most influential ${result.transcoders === undefined ? "neurons and heads" : "features"}`,
+      "",
+      canvas,
+    ),
     ...nodeTable(result, canvas),
     "",
     heading("Edges", "what one node adds to another", "", canvas),
@@ -104,11 +100,12 @@ function edgeTable(result: Parameters<typeof graphPicture>[0], canvas: Canvas): 
 }
 
 export default {
-  asked: ({ prompt, target_token, foil_token }) => [
+  asked: ({ prompt, target_token, foil_token, transcoders }) => [
     ["Graph of", oneLine(prompt)],
     ...(target_token === undefined
       ? []
       : ([["Token", tokenOrDifference(target_token, foil_token)]] as [string, string][])),
+    ...(transcoders === undefined ? [] : ([["Transcoders", transcoders]] as [string, string][])),
   ],
   draw: graphPicture,
 } satisfies Picture<"graph">;

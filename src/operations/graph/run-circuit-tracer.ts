@@ -1,4 +1,5 @@
 import type { GraphConfig, GraphEdge, GraphNode, GraphResult } from "../../contracts/index.js";
+import { fileIndex, nodeId, ownScan } from "../../findings/graph-ids.js";
 import type { Artifacts } from "../../lab/artifacts.js";
 
 /** A graph in the JSON of circuit-tracer 0.5, which its own page and Neuronpedia read. */
@@ -39,12 +40,8 @@ export interface CircuitTracerNode {
   activation: number | null;
 }
 
-type Drawn = Pick<GraphResult, "tokens" | "token_ids" | "blocks" | "targets" | "nodes">;
+type Drawn = Pick<GraphResult, "tokens" | "token_ids" | "blocks" | "targets" | "nodes" | "transcoders">;
 
-/** Neurons and heads share one index in these files, so heads begin where no block has neurons. */
-const firstHead = 1_000_000;
-/** With a local name, circuit-tracer's page does not ask the hub for examples of its features. */
-const scan = "./tapline";
 const slug = "graph";
 
 /**
@@ -66,7 +63,7 @@ export function circuitTracerGraph(
   const linked = new Set(links.flatMap(({ source, target }) => [source, target]));
   return {
     metadata: {
-      ...{ slug, scan, transcoder_list: [] },
+      ...{ slug, scan: ownScan, transcoder_list: [] },
       prompt_tokens: result.tokens.map(inOneLine),
       ...{ prompt, node_threshold, schema_version: 1 },
     },
@@ -98,49 +95,48 @@ function nodeOf(result: Drawn, node: GraphNode, influence: number | null): Circu
     ...{ clerp: "", influence, activation: null },
   };
   const block = layer ?? 0;
+  const id = { node_id: nodeId(result, node) };
   switch (kind) {
     case "embedding": {
       const token = result.token_ids[position] as number;
-      return {
-        ...usual,
-        ...{ node_id: `E_${token}_${position}`, jsNodeId: `E_${token}-${position}` },
-        ...{ feature: position, layer: "E", feature_type: "embedding" },
-      };
+      const js = { jsNodeId: `E_${token}-${position}` };
+      return { ...usual, ...id, ...js, feature: position, layer: "E", feature_type: "embedding" };
     }
     case "target": {
       const target = result.targets[index ?? 0] as GraphResult["targets"][number];
-      const top = String(result.blocks + 1);
       return {
-        ...usual,
-        node_id: `${top}_${target.token_id}_${position}`,
-        jsNodeId: `L_${target.token_id}-${position}`,
-        ...{ feature: target.token_id, layer: top, feature_type: "logit" },
+        ...{ ...usual, ...id, jsNodeId: `L_${target.token_id}-${position}` },
+        ...{ feature: target.token_id, layer: String(result.blocks + 1), feature_type: "logit" },
         ...{ token_prob: target.probability, is_target_logit: index === 0 },
         ...{ clerp: targetLabel(target), influence: null },
       };
     }
     case "rest":
+    case "error":
     case "rounding": {
-      // Negative, because 0_5_3 is also neuron 5 of block 0.
-      const feature = kind === "rest" ? -1 : -2;
+      const feature = fileIndex(node);
       return {
-        ...usual,
-        ...{ node_id: `${block}_${feature}_${position}`, jsNodeId: `${block}_${feature}-${position}` },
+        ...{ ...usual, ...id, jsNodeId: `${block}_${feature}-${position}` },
         ...{ feature, layer: String(block), feature_type: "mlp reconstruction error" },
-        clerp: `${kind === "rest" ? "Other neurons" : "Rounding"}: ${quoted(result.tokens[position] as string)}`,
+        clerp: `${unexplained(result)[kind]}: ${quoted(result.tokens[position] as string)}`,
       };
     }
     default: {
-      const number = (index ?? 0) + (kind === "head" ? firstHead : 0);
+      const number = fileIndex(node);
       return {
-        ...usual,
-        ...{ node_id: `${block}_${number}_${position}`, jsNodeId: `${block}_${number}-0` },
+        ...{ ...usual, ...id, jsNodeId: `${block}_${number}-0` },
         ...{ feature: paired(block, number), layer: String(block), feature_type: "cross layer transcoder" },
         ...{ clerp: `${kind} ${index}`, activation: node.value },
       };
     }
   }
 }
+
+const unexplained = ({ transcoders }: Pick<Drawn, "transcoders">) => ({
+  rest: transcoders === undefined ? "Other neurons" : "Other features",
+  error: "Error",
+  rounding: "Rounding",
+});
 
 function targetLabel({ token, foil_token, probability }: GraphResult["targets"][number]): string {
   const minus = foil_token === null ? "" : ` minus ${quoted(foil_token)}`;

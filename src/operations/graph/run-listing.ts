@@ -1,6 +1,7 @@
 import type { GraphEdge, GraphNode } from "../../contracts/index.js";
-import type { AttributionGraph, GraphTarget } from "../../native/index.js";
-import type { Layout, PrunedGraph } from "./run-pruning.js";
+import type { GraphTarget } from "../../native/index.js";
+import { type FoundGraph, type Group, kindOf } from "./run-found.js";
+import { groupsOf, type Layout, type PrunedGraph } from "./run-pruning.js";
 
 /** The nodes and edges of a pruned graph. */
 export interface Listing {
@@ -14,7 +15,7 @@ export interface Listing {
 
 export function listGraph(
   targets: readonly (GraphTarget & { weight: number })[],
-  found: AttributionGraph,
+  found: Pick<FoundGraph, "nodes" | "edges">,
   layout: Layout,
   pruned: PrunedGraph,
 ): Listing {
@@ -41,10 +42,11 @@ export function listGraph(
 
 /** Kept nodes without targets, and the column of each. */
 function nodesOf(
-  { nodes: inner }: AttributionGraph,
-  { tokens, nodes: count, layers }: Layout,
+  { nodes: inner }: Pick<FoundGraph, "nodes">,
+  layout: Layout,
   { kept, influence }: PrunedGraph,
 ): { nodes: GraphNode[]; columns: number[] } {
+  const { tokens, nodes: count, layers } = layout;
   const columns = [...kept.keys()].filter((column) => kept[column] === 1);
   const errors = tokens + count;
   const nodes = columns.map((column): GraphNode => {
@@ -55,7 +57,7 @@ function nodesOf(
     if (column < errors) {
       const node = column - tokens;
       return {
-        kind: inner.heads[node] === 1 ? "head" : "neuron",
+        kind: kindOf(inner, node),
         layer: inner.layers[node] as number,
         position: inner.tokens[node] as number,
         index: inner.indices[node] as number,
@@ -65,7 +67,7 @@ function nodesOf(
     }
     const at = column - errors;
     return {
-      kind: at >= layers * tokens ? "rounding" : "rest",
+      kind: groupsOf(layout)[Math.floor(at / (layers * tokens))] as Group,
       layer: Math.floor(at / tokens) % layers,
       position: at % tokens,
       ...{ index: null, value: null },

@@ -1,8 +1,9 @@
 import type { GraphConfig, GraphResult, MeasuredNode } from "../../contracts/index.js";
 import { bootstrap } from "../../findings/uncertainty.js";
 import { openContext } from "../../lab/rows/open-context.js";
-import type { AttributionGraph, Edit, GraphTarget } from "../../native/index.js";
+import type { Edit, GraphTarget } from "../../native/index.js";
 import type { OperationInput } from "../run.js";
+import { type FoundGraph, kindOf } from "./run-found.js";
 
 const resamples = 2000;
 /** Texts that share a batch. */
@@ -10,13 +11,14 @@ const textsTogether = 16;
 
 /**
  * Removes nodes one at a time, with nothing frozen, and reads the first target: a neuron's part of `ffn_out` is taken out of
- * it, with a norm after the MLP computed again, and a head's output is set to zero.
+ * it, with a norm after the MLP computed again; a head's output is set to zero; a feature's part, which is after such a norm,
+ * is taken out of `ffn_out`.
  */
 export async function measureNodes(
   { config, model, progress, signal }: OperationInput<GraphConfig>,
   tokens: Int32Array,
   target: GraphTarget,
-  found: AttributionGraph,
+  found: FoundGraph,
   targets: number,
 ): Promise<GraphResult["measured"]> {
   if (found.tried.length === 0) return null;
@@ -43,16 +45,18 @@ export async function measureNodes(
         values.push(readTarget((data as Float32Array).subarray(at * width, (at + 1) * width), target));
     }
     const [baseline, ...removed] = values as [number, ...number[]];
-    const { nodes } = found;
+    const { nodes, edges, frozen } = found;
+    const rows = targets + nodes.layers.length;
     const measured = Array.from(
       found.tried,
       (node, i): MeasuredNode => ({
-        kind: nodes.heads[node] === 1 ? "head" : "neuron",
+        kind: kindOf(nodes, node),
         layer: nodes.layers[node]!,
         position: nodes.tokens[node]!,
         index: nodes.indices[node]!,
         estimate: nodes.relevances[node * targets]!,
         effect: baseline - removed[i]!,
+        ...(frozen && { direct: edges.parts[tokens.length + node]!, frozen: frozen[i * rows]! }),
       }),
     );
     return { nodes: measured, baseline, ...correlationOf(measured, config.seed) };
@@ -61,10 +65,10 @@ export async function measureNodes(
   }
 }
 
-function removal({ nodes, losses }: AttributionGraph, node: number, tried: number): Edit {
+function removal({ nodes, losses }: FoundGraph, node: number, tried: number): Edit {
   const [layer, token] = [nodes.layers[node]!, nodes.tokens[node]!];
   const where = { layer, positions: [[token, token]] as const };
-  return nodes.heads[node] === 1
+  return kindOf(nodes, node) === "head"
     ? { ...where, point: "head_out", heads: [nodes.indices[node]!], scale: 0 }
     : { ...where, point: "ffn_out", vector: losses[tried]! };
 }

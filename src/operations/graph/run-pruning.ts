@@ -1,5 +1,5 @@
-import type { AttributionGraph } from "../../native/index.js";
 import { type Edges, leastInfluence, type PrunedEdge, strongestEdges } from "./run-edges.js";
+import type { FoundGraph, Group } from "./run-found.js";
 
 /** The kinds of a graph's columns, in order, and where each begins. */
 export interface Layout {
@@ -7,7 +7,11 @@ export interface Layout {
   tokens: number;
   nodes: number;
   layers: number;
+  /** What is left of each block at each token: by default, neurons that are not nodes, and rounding. */
+  groups?: readonly Group[];
 }
+
+export const groupsOf = ({ groups = ["rest", "rounding"] }: Layout): readonly Group[] => groups;
 
 /** Influence of a graph's columns on its targets, and the columns and edges that pruning keeps. */
 export interface PrunedGraph {
@@ -19,7 +23,7 @@ export interface PrunedGraph {
   edges: PrunedEdge[];
   /** The number of all edges after pruning, and their influence. */
   all: { count: number; influence: number };
-  scores: { replacement: number; completeness: number; rounding: number };
+  scores: { replacement: number; completeness: number; errors?: number; rest?: number; rounding: number };
 }
 
 /**
@@ -28,7 +32,7 @@ export interface PrunedGraph {
  * solves (I - A)^-1.
  */
 export function pruneGraph(
-  { edges: { parts, columns } }: Pick<AttributionGraph, "edges">,
+  { edges: { parts, columns } }: Pick<FoundGraph, "edges">,
   layout: Layout,
   weights: readonly number[],
   { nodeThreshold, edgeThreshold, most }: { nodeThreshold: number; edgeThreshold: number; most: number },
@@ -43,10 +47,17 @@ export function pruneGraph(
     influence.subarray(from, to).reduce((total, value) => total + value, 0);
   const whole = influence.reduce((total, value) => total + value, 0);
   const starting = sum(0, tokens) + sum(errors, columns);
+  const groups = groupsOf(layout);
+  const left = layout.layers * tokens;
+  const shareOf = (group: Group) => {
+    const from = errors + groups.indexOf(group) * left;
+    return sum(from, from + left) / starting;
+  };
   const scores = {
     replacement: sum(0, tokens) / starting,
     completeness: completenessOf(rowOf, { rows, errors, columns }, received, starting),
-    rounding: sum(errors + layout.layers * tokens, columns) / starting,
+    ...(groups.includes("error") && { errors: shareOf("error"), rest: shareOf("rest") }),
+    rounding: shareOf("rounding"),
   };
 
   const kept = new Uint8Array(columns);

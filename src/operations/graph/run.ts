@@ -4,13 +4,24 @@ import { UserError } from "../../contracts/user-error.js";
 import { writeNpz } from "../../lab/npz.js";
 import { inContext } from "../../lab/rows/open-context.js";
 import { pieceLookup, spaceNote, targetToken, tokenIndex, tokenizeInput } from "../../lab/rows/tokens.js";
+import { modelFingerprint } from "../../library/index.js";
 import { hostMemory } from "../../models/memory.js";
-import type { AttributionGraph, Context, GraphTarget } from "../../native/index.js";
+import type { Context, GraphTarget } from "../../native/index.js";
+import { bytesText, listed } from "../../text/words.js";
 import type { Findings, OperationInput, Run } from "../run.js";
 import { circuitTracerGraph, writeCircuitTracer } from "./run-circuit-tracer.js";
+import {
+  type FoundGraph,
+  foundFeatures,
+  foundNeurons,
+  type Group,
+  kindOf,
+  worstRemoval,
+} from "./run-found.js";
 import { type Listing, listGraph } from "./run-listing.js";
 import { measureNodes, readTarget } from "./run-measured.js";
-import { type Layout, type PrunedGraph, pruneGraph } from "./run-pruning.js";
+import { groupsOf, type Layout, type PrunedGraph, pruneGraph } from "./run-pruning.js";
+import { encodeText } from "./run-transcoders.js";
 
 /** Share of the probability that the default targets have together. */
 const targetMass = 0.95;
@@ -27,15 +38,16 @@ interface Computed {
   targets: readonly Target[];
   /** The most probable token. */
   answer: number;
-  found: AttributionGraph;
+  found: FoundGraph;
   layout: Layout;
   pruned: PrunedGraph;
   listing: Listing;
 }
 
 /**
- * An attribution graph without transcoders: with attention weights, norms and gates fixed at one pass (RelP: Jafari et al.
- * 2025), every logit, neuron and head is a linear function of what earlier ones wrote.
+ * An attribution graph: with attention weights, norms and gates fixed at one pass (RelP: Jafari et al. 2025), every logit,
+ * neuron and head is a linear function of what earlier ones wrote. With transcoders, MLPs are replaced by their features
+ * (Ameisen et al. 2025), and what these do not predict is an error.
  */
 export async function graph(input: OperationInput<GraphConfig>): Promise<Findings<GraphResult>> {
   const { config, model, clock } = input;
@@ -48,10 +60,8 @@ export async function graph(input: OperationInput<GraphConfig>): Promise<Finding
     const { targets, answer } = await clock.measure("compute", () =>
       targetsOf(input, context, tokens, position),
     );
-    const first = config.first_token ? 0 : Math.min(1, position);
-    const request = { tokens, targets, nodes: config.nodes, tried: config.measured, first };
-    const memory = memoryText(await context.attributionGraphBytes(request));
-    const found = await clock.measure("compute", () => compute(input, context, request, memory));
+    const of = config.transcoders === undefined ? neuronGraph : featureGraph;
+    const found = await clock.measure("compute", () => of(input, context, tokens, targets));
     return { found, targets, answer };
   });
   const [first] = targets as [Target];
@@ -63,6 +73,7 @@ export async function graph(input: OperationInput<GraphConfig>): Promise<Finding
     tokens: tokens.length,
     nodes: found.nodes.layers.length,
     layers: model.info.nLayer,
+    groups: found.groups,
   };
   const pruned = pruneGraph(
     found,
@@ -125,21 +136,24 @@ async function targetsOf(
 /** Says in a stage's name what is needed. @throws UserError if the machine does not have it */
 function memoryText(bytes: number): string {
   const { free } = hostMemory();
-  const text = `${(bytes / 1e9).toFixed(bytes < 1e8 ? 3 : 1)} GB`;
+  const text = bytesText(bytes);
   if (bytes <= free) return text;
   throw new UserError(
-    `The graph needs about ${text} in addition to the model; ${(free / 1e9).toFixed(1)} GB are free. Choose fewer nodes or a shorter prompt.`,
+    `The graph needs about ${text} in addition to the model; ${bytesText(free)} are free. Choose fewer nodes or a shorter prompt.`,
   );
 }
 
-function compute(
-  { progress, signal }: OperationInput<GraphConfig>,
+async function neuronGraph(
+  { config, progress, signal }: OperationInput<GraphConfig>,
   context: Context,
-  request: Parameters<Context["attributionGraph"]>[0],
-  memory: string,
-): Promise<AttributionGraph> {
+  tokens: Int32Array,
+  targets: readonly Target[],
+): Promise<FoundGraph> {
+  const first = config.first_token ? 0 : Math.min(1, tokens.length - 1);
+  const request = { tokens, targets, nodes: config.nodes, tried: config.measured, first };
+  const memory = memoryText(await context.attributionGraphBytes(request));
   progress({ stage: `${stages[0]} (needs ${memory})`, done: 0, total: 1 });
-  return context.attributionGraph({
+  const found = await context.attributionGraph({
     ...request,
     onProgress: (done, total) => {
       const each = total / stages.length;
@@ -149,20 +163,40 @@ function compute(
     },
     ...(signal && { signal }),
   });
+  return foundNeurons(found);
+}
+
+async function featureGraph(
+  input: OperationInput<GraphConfig>,
+  context: Context,
+  tokens: Int32Array,
+  targets: readonly Target[],
+): Promise<FoundGraph> {
+  const { model, progress, signal } = input;
+  const { request, used, active } = await encodeText(input, context, tokens, targets);
+  const stage = `${stages[2]} (needs ${memoryText(await context.transcoderGraphBytes(request))})`;
+  progress({ stage, done: 0, total: 1 });
+  const found = await context.transcoderGraph({
+    ...request,
+    onProgress: (done, total) => progress({ stage, done, total }),
+    ...(signal && { signal }),
+  });
+  const counts = { tokens: tokens.length, layers: model.info.nLayer, targets: targets.length };
+  return { ...foundFeatures(found, counts), frozen: found.frozen, transcoders: used, active };
 }
 
 async function writeGraph(
   { artifacts }: OperationInput<GraphConfig>,
   tokens: Int32Array,
   targets: readonly Target[],
-  { nodes, edges }: AttributionGraph,
+  { nodes, edges }: FoundGraph,
 ): Promise<void> {
   const vector = (data: Int32Array | Float64Array) => ({ data, shape: [data.length] });
   const count = nodes.layers.length;
   await writeNpz(artifacts, "graph.npz", {
     token_ids: vector(tokens),
     target_token_ids: vector(Int32Array.from(targets, ({ token }) => token)),
-    node_is_head: vector(nodes.heads),
+    ...(nodes.heads && { node_is_head: vector(nodes.heads) }),
     node_layer: vector(nodes.layers),
     node_position: vector(nodes.tokens),
     node_index: vector(nodes.indices),
@@ -185,13 +219,15 @@ async function describe(
   const [first] = targets as [Target];
   const notes = [
     spaceNote(piece(first.token), piece(answer)),
-    "Nodes of the kinds rest and rounding have no edges into them: the graph does not explain them.",
+    `Nodes of the kinds ${listed([...groupsOf(layout)])} have no edges into them: the graph does not explain them.`,
   ];
   return {
     tokens: [...tokens].map(piece),
     token_ids: [...tokens],
     position: first.position,
     blocks: layout.layers,
+    model_fingerprint: await modelFingerprint(model.info.path),
+    ...(found.transcoders && { transcoders: found.transcoders }),
     targets: targets.map((target, i) => ({
       token_id: target.token,
       token: piece(target.token),
@@ -207,6 +243,7 @@ async function describe(
     nodes: listing.nodes,
     edges: listing.edges.slice(0, limits.graph_edges),
     size: {
+      ...(found.active !== undefined && { active: found.active }),
       found: layout.nodes,
       kept: pruned.kept
         .subarray(layout.tokens, layout.tokens + layout.nodes)
@@ -219,6 +256,7 @@ async function describe(
       bound: found.residualBound,
       attention: Math.max(...found.apart),
       mlp: Math.max(...found.ffnApart),
+      ...frozenOf(worstRemoval(found, layout)),
     },
     memory_bytes: found.bytes,
     note: notes.filter((note) => note !== "").join(" "),
@@ -227,35 +265,40 @@ async function describe(
 
 /** The parts of a target by the kind of node that they come from. */
 function directOf(
-  { edges: { parts, columns, constants }, nodes }: AttributionGraph,
-  { tokens, nodes: count, layers }: Layout,
+  { edges: { parts, columns, constants }, nodes }: FoundGraph,
+  layout: Layout,
   row: number,
 ): GraphResult["targets"][number]["direct"] {
   const values = parts.subarray(row * columns, (row + 1) * columns);
   const sum = (from: number, to: number, of: (node: number) => boolean = () => true) =>
     values.subarray(from, to).reduce((all, value, i) => (of(i) ? all + value : all), 0);
-  const [inner, errors] = [tokens, tokens + count];
+  const { tokens, layers } = layout;
+  const left = tokens + layout.nodes;
+  const nodesOf = (kind: ReturnType<typeof kindOf>) =>
+    sum(tokens, left, (node) => kindOf(nodes, node) === kind);
+  const group = (name: Group) => {
+    const at = groupsOf(layout).indexOf(name);
+    return at < 0 ? 0 : sum(left + at * layers * tokens, left + (at + 1) * layers * tokens);
+  };
   return {
     embeddings: sum(0, tokens),
-    neurons: sum(inner, errors, (node) => nodes.heads[node] === 0),
-    heads: sum(inner, errors, (node) => nodes.heads[node] === 1),
-    rest: sum(errors, errors + layers * tokens),
-    rounding: sum(errors + layers * tokens, columns),
+    neurons: nodesOf("neuron"),
+    heads: nodesOf("head"),
+    features: nodesOf("feature"),
+    rest: group("rest"),
+    errors: group("error"),
+    rounding: group("rounding"),
     constant: constants[row]!,
   };
 }
 
-function throughOf(
-  { edges, embeddings, rounding }: AttributionGraph,
-  row: number,
-): GraphResult["targets"][number]["through"] {
-  const own = embeddings[row]!.reduce((sum, value) => sum + value, 0);
-  return {
-    embeddings: own,
-    rounding: rounding[row]!,
-    constant: edges.values[row]! - own - rounding[row]!,
-  };
+function throughOf({ edges, through }: FoundGraph, row: number): GraphResult["targets"][number]["through"] {
+  const parts = through[row]!;
+  const started = parts.embeddings + parts.rest + parts.errors + parts.rounding;
+  return { ...parts, constant: edges.values[row]! - started };
 }
+
+const frozenOf = (frozen: number | undefined) => (frozen === undefined ? {} : { frozen });
 
 export default {
   run: graph,

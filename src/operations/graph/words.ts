@@ -5,11 +5,22 @@ export default {
   heading: ({ tokens }, { prompt }) => ["Attribution graph of", prompt ?? tokens.join("")],
   subject: ({ prompt }) => firstOf([prompt]),
   texts: ({ prompt }) => [prompt],
-  method({ position, target_token, foil_token, nodes, node_threshold, edge_threshold, measured, seed }) {
+  method({
+    position,
+    target_token,
+    foil_token,
+    transcoders,
+    nodes,
+    node_threshold,
+    edge_threshold,
+    measured,
+    seed,
+  }) {
     const target =
       target_token === undefined ? "the most probable tokens" : tokenOrDifference(target_token, foil_token);
     return (
-      `graph: attribution graph (RelP) of the logits of ${target} at token ${position}, up to ${nodes} neurons and heads, pruned ` +
+      `graph: attribution graph (${transcoders === undefined ? "RelP" : `transcoders ${transcoders}`}) of the logits of ${target} at token ` +
+      `${position}, up to ${nodes} ${transcoders === undefined ? "neurons and heads" : "features"}, pruned ` +
       `to ${node_threshold} of the influence of nodes and ${edge_threshold} of that of edges` +
       `${measured > 0 ? `; the ${measured} strongest removed one at a time (bootstrap seed ${seed})` : ""}.`
     );

@@ -30,7 +30,7 @@ import {
 import type { Findings, OperationInput, Run } from "../run.js";
 import { attention } from "./run-attention.js";
 import { checkDecomposable, decompose } from "./run-decompose.js";
-import { type LensReader, lensReader } from "./run-lens-readings.js";
+import { type LensExtras, lensExtras } from "./run-lens-extras.js";
 import { RoutingReader } from "./run-routing.js";
 
 const lensNote =
@@ -50,11 +50,9 @@ interface LayerFindings {
   layer: number;
   point: Point;
   norms: number[];
-  lens: Reading[];
-  translated: Reading[];
+  lens: LensReading[];
+  translated: LensReading[];
 }
-
-type Reading = TopTokens & Pick<LensReading, "entropies" | "divergences">;
 
 interface Wanted {
   tokens: Int32Array;
@@ -80,10 +78,7 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
   return inContext(input, { nCtx: tokens.length }, async (context) => {
     checkPoints(context, config.points ?? []);
     if (config.decompose === true) checkDecomposable(context);
-    const reader = await lensReader(config, model, context, {
-      top: topCounts.predictions,
-      signal: input.signal,
-    });
+    const extras = await lensExtras(config, model, context);
     const routing =
       config.routing === true ? new RoutingReader(context, config.layers, tokens.length) : undefined;
     const points: Point[] = ["block_out", ...(config.points ?? [])];
@@ -94,7 +89,7 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
     let next: TopTokens | undefined;
     await artifacts.create("activations.npz", async (file) => {
       next = await captureAll(input, context, { tokens, target }, { layers, measured }, file, {
-        reader,
+        extras,
         routing,
       });
     });
@@ -109,7 +104,7 @@ export async function inspect(input: OperationInput<InspectConfig>): Promise<Fin
       { tokens, target },
       { layers, measured },
       next as TopTokens,
-      reader,
+      extras,
       decomposed,
     );
     return {
@@ -147,7 +142,7 @@ async function captureAll(
   { tokens, target }: Wanted,
   { layers, measured }: Found,
   file: ArtifactFile,
-  { reader, routing }: { reader: LensReader | undefined; routing: RoutingReader | undefined },
+  { extras, routing }: { extras: LensExtras | undefined; routing: RoutingReader | undefined },
 ): Promise<TopTokens | undefined> {
   const npz = new NpzWriter(
     file,
@@ -164,12 +159,12 @@ async function captureAll(
     const captured = await clock.measure("compute", () =>
       context.advance({
         tokens: chunk,
-        layers: [...config.layers, ...(reader?.layers ?? [])],
+        layers: config.layers,
         points: ["block_out", ...(config.points ?? [])],
         rows: "all",
         ...(signal === undefined ? {} : { signal }),
-        // With another lens, both lenses read the captured activations below.
-        ...(context.lens.supported && reader === undefined ? { lensTopK: topCounts.predictions } : {}),
+        ...(context.lens.supported && { lensTopK: topCounts.predictions }),
+        ...(extras && { lensExtras: extras.request }),
         ...(target === null ? {} : { lensTarget: target }),
         lensAnswer: config.follow_answer === true,
         measure: {
@@ -183,17 +178,6 @@ async function captureAll(
     );
     next = captured.next;
     routing?.take(captured.routing ?? []);
-    if (reader !== undefined) {
-      const followed = config.follow_answer === true ? next?.tokenIds[0] : undefined;
-      const targets = targetsOf(chunk.length, target, followed);
-      const readings = await clock.measure("compute", () => reader.read(captured.layers, targets));
-      for (const [index, { layer, point }] of captured.layers.entries()) {
-        const found = layers.find((wanted) => wanted.layer === layer && wanted.point === point);
-        const { plain, translated } = readings[index] ?? {};
-        if (plain !== undefined) found?.lens.push(plain);
-        if (translated !== undefined) found?.translated.push(translated);
-      }
-    }
     for (const [index, { norms, lens }] of (captured.measured ?? []).entries()) {
       measured.layers[index]?.norms.push(...norms);
       if (lens !== undefined) measured.layers[index]?.lens.push(lens);
@@ -205,26 +189,14 @@ async function captureAll(
   return next;
 }
 
-/** The tokens whose rank a chunk reports: the target's everywhere, or the answer's after the last token. */
-function targetsOf(rows: number, target: number | null, answer: number | undefined): Int32Array | undefined {
-  if (target !== null) return new Int32Array(rows).fill(target);
-  if (answer === undefined) return undefined;
-  const targets = new Int32Array(rows).fill(-1);
-  targets[rows - 1] = answer;
-  return targets;
-}
-
 async function store(captured: AdvanceResult, layers: LayerFindings[], npz: NpzWriter): Promise<void> {
-  for (const { layer, point, states, norms, lens } of captured.layers) {
-    const index = layers.findIndex((wanted) => wanted.layer === layer && wanted.point === point);
+  for (const [index, { states, norms, lens, translated }] of captured.layers.entries()) {
     const rows = (states as NonNullable<typeof states>).data;
-    const found = layers[index];
-    // Blocks captured only for a lens are not written.
-    if (found !== undefined) {
-      found.norms.push(...norms);
-      if (lens !== undefined) found.lens.push(lens);
-      await npz.append(index, rows);
-    }
+    const found = layers[index] as LayerFindings;
+    found.norms.push(...norms);
+    if (lens !== undefined) found.lens.push(lens);
+    if (translated !== undefined) found.translated.push(translated);
+    await npz.append(index, rows);
     release(rows);
   }
 }
@@ -235,7 +207,7 @@ async function describe(
   { tokens, target }: Wanted,
   { layers, measured }: Found,
   next: TopTokens,
-  reader: LensReader | undefined,
+  extras: LensExtras | undefined,
   decomposed?: Omit<Decomposition, "target_token">,
 ): Promise<Findings<InspectResult>> {
   const tops = [
@@ -248,7 +220,7 @@ async function describe(
     [followed ?? [], decomposed?.target_token_id ?? [], ...tops.map(({ tokenIds }) => [...tokenIds])].flat(),
   );
   const { lens, blockOutputs } = context;
-  const readings = (chunks: readonly Reading[]) => ({
+  const readings = (chunks: readonly LensReading[]) => ({
     predictions: chunks.flatMap((top) => candidates(top, piece)),
     ...(followed === null ? {} : { target: chunks.flatMap(standings) }),
     ...joined("entropies", chunks),
@@ -293,22 +265,14 @@ async function describe(
     ...(decomposed === undefined
       ? {}
       : { decomposition: { target_token: piece(decomposed.target_token_id), ...decomposed } }),
-    ...(reader?.lens === undefined
-      ? {}
-      : {
-          lens: {
-            name: reader.lens.stored.name,
-            kind: reader.lens.stored.kind,
-            sha256: reader.lens.stored.sha256,
-          },
-        }),
+    ...(extras?.lens && { lens: extras.lens }),
     ...(followed === null ? {} : { target_token: piece(followed), target_token_id: followed }),
     next_tokens: candidates(next, piece)[0] as Candidate[],
     note: [
       target === null ? "" : spaceNote(piece(target), piece(next.tokenIds[0] as number)),
       lens.supported ? lensNote : lens.reason,
       blockOutputs.sidePath,
-      reader !== undefined ? measuresNote : "",
+      extras !== undefined ? measuresNote : "",
       inner.length > 0 || decomposed !== undefined ? partsNote : "",
     ]
       .filter((part) => part !== "")
@@ -319,7 +283,7 @@ async function describe(
 /** One measure of all chunks, one number per token; empty if not requested. */
 function joined<K extends "entropies" | "divergences">(
   name: K,
-  chunks: readonly Reading[],
+  chunks: readonly LensReading[],
 ): { [key in K]?: number[] } {
   const all = chunks.flatMap((chunk) => Array.from(chunk[name] ?? []));
   return all.length === 0 ? {} : ({ [name]: all } as { [key in K]?: number[] });

@@ -10,6 +10,7 @@ import {
   run,
 } from "../../cli/operation-command.js";
 import { anyLayers } from "../../cli/options.js";
+import { partOptions } from "../../cli/part-options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { alignedPositions, changedPoints, patchDirections, spanMarks } from "../../contracts/names.js";
 
@@ -22,13 +23,14 @@ interface PatchOptions extends CommonOptions {
 
 /** `tapline patch`: activation patching between two prompts. */
 export default function register(program: Command): void {
-  experiment(
+  const command = experiment(
     program,
     "patch_sweep",
     "Activation patching: copy activations from one prompt into a run on another to locate where the answer is computed.",
     ["--layers <list>", "blocks to patch, such as 0,3,7 or 0-7 (default: all)", anyLayers],
     "patch",
-  )
+  );
+  partOptions(command, "compute every n-th pair starting at i (from 0): a part of the result")
     .argument("[clean]", "the prompt whose answer you want to trace (raw text); - reads standard input")
     .option("--corrupted <text>", "a counterpart with the same number of tokens and a different answer")
     .option(

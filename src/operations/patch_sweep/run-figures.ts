@@ -46,22 +46,41 @@ interface Sides {
   donor: number;
 }
 
-/** Combines the sweeps of all pairs: means over the pairs, with bootstrap intervals. */
-export async function describePatches(
-  config: PatchSweepConfig,
+/** A pair whose sites are computed. */
+export interface SweptPair {
+  sweep: PatchSweep;
+  described: PatchPair;
+  /** Patched token indices. */
+  positions: { clean: number[]; corrupted: number[] };
+  /** Notes about its target and foil. */
+  hints: string[];
+}
+
+export async function sweptPair(
   model: Model,
+  pair: Pair,
+  sweep: PatchSweep,
+  hints: string[],
+): Promise<SweptPair> {
+  const positions = { clean: pair.clean.positions, corrupted: pair.corrupted.positions };
+  return { sweep, described: await describePair(model, pair, sweep), positions, hints };
+}
+
+/** Combines the sweeps of all pairs: means over the pairs, with bootstrap intervals. */
+export function describePatches(
+  config: PatchSweepConfig,
   grid: Grid,
-  pairs: Pair[],
-  sweeps: PatchSweep[],
+  pairs: readonly SweptPair[],
   sidePath: string,
-): Promise<Findings<PatchSweepResult>> {
+): Findings<PatchSweepResult> {
   const denoise = config.direction === "denoise";
+  const sweeps = pairs.map(({ sweep }) => sweep);
   const sides: Sides[] = sweeps.map(({ clean, corrupted }) =>
     denoise ? { base: corrupted, donor: clean } : { base: clean, donor: corrupted },
   );
   const sum = (of: (sweep: PatchSweep) => number) => sweeps.reduce((total, sweep) => total + of(sweep), 0);
   const mean = (of: (sweep: PatchSweep) => number) => sum(of) / sweeps.length;
-  const described = await describePairs(model, pairs, sweeps);
+  const described = pairs.map(({ described }) => described);
   return {
     direction: config.direction,
     layers: grid.layers,
@@ -80,27 +99,24 @@ export async function describePatches(
   };
 }
 
-async function describePairs(model: Model, pairs: Pair[], sweeps: PatchSweep[]): Promise<PatchPair[]> {
-  const ids = pairs.flatMap(({ clean, corrupted }) => [...clean.tokens, ...corrupted.tokens]);
-  const piece = await pieceLookup(model, [...ids, ...sweeps.flatMap(({ target, foil }) => [target, foil])]);
+async function describePair(model: Model, { clean, corrupted }: Pair, sweep: PatchSweep): Promise<PatchPair> {
+  const ids = [...clean.tokens, ...corrupted.tokens, sweep.target, sweep.foil];
+  const piece = await pieceLookup(model, ids);
   const prompt = ({ tokens, positions, spans }: PairPrompt, logit_difference: number) => ({
     tokens: Array.from(tokens, piece),
     token_ids: [...tokens],
     ...(spans && { spans: spans.map((text, index) => ({ text, position: positions[index] as number })) }),
     logit_difference,
   });
-  return pairs.map(({ clean, corrupted }, index) => {
-    const sweep = sweeps[index] as PatchSweep;
-    return {
-      clean: prompt(clean, sweep.clean),
-      corrupted: prompt(corrupted, sweep.corrupted),
-      restored: sweep.restored,
-      target_token: piece(sweep.target),
-      target_token_id: sweep.target,
-      foil_token: piece(sweep.foil),
-      foil_token_id: sweep.foil,
-    };
-  });
+  return {
+    clean: prompt(clean, sweep.clean),
+    corrupted: prompt(corrupted, sweep.corrupted),
+    restored: sweep.restored,
+    target_token: piece(sweep.target),
+    target_token_id: sweep.target,
+    foil_token: piece(sweep.foil),
+    foil_token_id: sweep.foil,
+  };
 }
 
 function sitesOf(

@@ -2,6 +2,7 @@ import type { PatchSweepConfig, PatchSweepResult } from "../../contracts/index.j
 import { limits } from "../../contracts/limits.js";
 import { alignedPositions } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
+import type { Artifacts } from "../../lab/artifacts.js";
 import { writeNpz } from "../../lab/npz.js";
 import { headSize, headsOf } from "../../lab/rows/heads.js";
 import { checkPoints, inContext } from "../../lab/rows/open-context.js";
@@ -15,11 +16,20 @@ import {
   patchCells,
   patchPlaces,
 } from "../../native/index.js";
-import type { Findings, OperationInput, Run } from "../run.js";
+import type { Findings, OperationInput, Run, Split } from "../run.js";
+import { runWhole } from "../run-parts.js";
 import { type MarkedText, readMarks } from "./contract-marked-text.js";
 import { promptPairs } from "./contract-pairs.js";
 import { lastTokens } from "./run-aligned-spans.js";
-import { describePatches, type Grid, leastDifference, type Pair, type PairPrompt } from "./run-figures.js";
+import {
+  describePatches,
+  type Grid,
+  leastDifference,
+  type Pair,
+  type PairPrompt,
+  type SweptPair,
+  sweptPair,
+} from "./run-figures.js";
 
 /** Maximum number of sequences in a context: the sites of one batch, and the run that they branch from. */
 const mostSequences = 256;
@@ -30,31 +40,50 @@ const growingSites = 4096;
 /** Memory limit of the activations of two prompts. */
 const stateBytes = 1024 ** 3;
 
+/** What all pairs share. */
+interface Head {
+  grid: Grid;
+  sidePath: string;
+}
+
 /**
  * Activation patching (Vig et al. 2020; Meng et al. 2022): patches each layer's output, or another hook point, at each token
  * of one prompt into a run on the other, one site at a time, and reports how the logit difference between two tokens changes.
  */
-export async function patchSweep(
-  input: OperationInput<PatchSweepConfig>,
-): Promise<Findings<PatchSweepResult>> {
-  const { config, model, clock } = input;
-  if (config.layers !== undefined) checkLayers(model, config.layers);
-  const pairs = await tokenizePairs(input);
-  const sweeps: PatchSweep[] = [];
-  return inContext(input, contextSize(pairs), async (context) => {
-    checkPoints(context, config.points);
-    const grid = gridOf(config, model, context, pairs);
-    checkSize(grid, pairs);
-    const hints = await clock.measure("compute", () => spaceHints(input, context, pairs));
-    for (const index of pairs.keys()) {
-      sweeps.push(await clock.measure("compute", () => sweepPair(input, context, grid, pairs, index)));
-    }
-    await clock.measure("artifact", () => writeArrays(input, grid, pairs, sweeps));
-    const { sidePath } = context.blockOutputs;
-    const described = await describePatches(config, model, grid, pairs, sweeps, sidePath);
-    return { ...described, note: [...hints, described.note].join(" ") };
-  });
+export function patchSweep(input: OperationInput<PatchSweepConfig>): Promise<Findings<PatchSweepResult>> {
+  return runWhole(split, input);
 }
+
+/** The items are the pairs. */
+const split: Split<PatchSweepConfig, PatchSweepResult, Head, SweptPair> = {
+  count: (config) => promptPairs(config).length,
+  async compute(input, own) {
+    const { config, model, clock } = input;
+    if (config.layers !== undefined) checkLayers(model, config.layers);
+    const pairs = await tokenizePairs(input);
+    return inContext(input, contextSize(pairs), async (context) => {
+      checkPoints(context, config.points);
+      const grid = gridOf(config, model, context, pairs);
+      checkSize(grid, pairs);
+      const hints = await clock.measure("compute", () => spaceHints(input, context, pairs, own));
+      const items: SweptPair[] = [];
+      for (const [n, index] of own.entries()) {
+        const place = { done: n, total: own.length };
+        const sweep = await clock.measure("compute", () =>
+          sweepPair(input, context, grid, pairs, index, place),
+        );
+        items.push(await sweptPair(model, pairs[index] as Pair, sweep, hints[n] as string[]));
+      }
+      return { head: { grid, sidePath: context.blockOutputs.sidePath }, items };
+    });
+  },
+  async finish(config, { head: { grid, sidePath }, items: pairs }, artifacts) {
+    await writeArrays(artifacts, config, grid, pairs);
+    const described = describePatches(config, grid, pairs, sidePath);
+    const hints = new Set(pairs.flatMap(({ hints }) => hints));
+    return { ...described, note: [...hints, described.note].join(" ") };
+  },
+};
 
 /** The sites to patch. Default layers: those that have all of the points. */
 function gridOf(config: PatchSweepConfig, model: Model, context: Context, pairs: Pair[]): Grid {
@@ -217,14 +246,20 @@ function contextSize(pairs: Pair[]) {
   };
 }
 
-/** Whether a given target, or foil, is what the clean run answers, or the corrupted one, but for the leading space. */
+/**
+ * Whether a given target, or foil, is what the clean run answers, or the corrupted one, but for the leading space.
+ * @returns notes of each pair
+ */
 async function spaceHints(
   { model, signal }: OperationInput<PatchSweepConfig>,
   context: Context,
   pairs: Pair[],
-): Promise<string[]> {
-  const hints = new Set<string>();
-  for (const { clean, corrupted, target, foil } of pairs) {
+  own: readonly number[],
+): Promise<string[][]> {
+  const hints: string[][] = [];
+  for (const index of own) {
+    const { clean, corrupted, target, foil } = pairs[index] as Pair;
+    const found = new Set<string>();
     for (const [given, { tokens }, what] of [
       [target, clean, "target"],
       [foil, corrupted, "foil"],
@@ -236,11 +271,12 @@ async function spaceHints(
         ...(signal === undefined ? {} : { signal }),
       });
       const [wanted, answer] = await model.pieces(Int32Array.of(given, next?.tokenIds[0] as number));
-      hints.add(spaceNote(wanted as string, answer as string, what));
+      found.add(spaceNote(wanted as string, answer as string, what));
     }
+    found.delete("");
+    hints.push([...found]);
   }
-  hints.delete("");
-  return [...hints];
+  return hints;
 }
 
 async function sweepPair(
@@ -249,6 +285,7 @@ async function sweepPair(
   grid: Grid,
   pairs: Pair[],
   index: number,
+  items: { done: number; total: number },
 ): Promise<PatchSweep> {
   const { clean, corrupted, target, foil } = pairs[index] as Pair;
   const { layers, points, heads, positions, places } = grid;
@@ -273,7 +310,7 @@ async function sweepPair(
     ...(config.controls ? { controls: randomDirections(grid, config.seed + index) } : {}),
     onProgress: (done, total, growth) =>
       progress({
-        ...{ stage: "patch", done: index + done / Math.max(1, total), total: pairs.length },
+        ...{ stage: "patch", done: items.done + done / Math.max(1, total), total: items.total },
         ...(pieces && {
           growth: {
             ...{ pair: index, pairs: pairs.length, layers, points, positions: clean.positions, ...pieces },
@@ -317,11 +354,12 @@ function randomDirections({ places, widths }: Grid, seed: number): Float32Array 
  * positions] for heads; one array per point.
  */
 async function writeArrays(
-  { artifacts, config }: OperationInput<PatchSweepConfig>,
+  artifacts: Artifacts,
+  config: PatchSweepConfig,
   { layers, points, heads = [], positions, places }: Grid,
-  pairs: Pair[],
-  sweeps: PatchSweep[],
+  pairs: readonly SweptPair[],
 ): Promise<void> {
+  const sweeps = pairs.map(({ sweep }) => sweep);
   const all = (name: string, of: (sweep: PatchSweep) => Float64Array) =>
     Object.fromEntries(
       points.map((point) => {
@@ -345,13 +383,13 @@ async function writeArrays(
   const list = (values: number[]) => ({ shape: [values.length], data: Int32Array.from(values) });
   const tokens = (side: "clean" | "corrupted") => ({
     shape: [pairs.length, positions.length],
-    data: Int32Array.from(pairs.flatMap((pair) => pair[side].positions)),
+    data: Int32Array.from(pairs.flatMap((pair) => pair.positions[side])),
   });
   await writeNpz(artifacts, "patch-sweep.npz", {
     layers: list(layers),
     ...(heads.length > 0 && { heads: list(heads) }),
     positions: list(positions),
-    ...(pairs[0]?.clean.spans && {
+    ...(pairs[0]?.described.clean.spans && {
       clean_positions: tokens("clean"),
       corrupted_positions: tokens("corrupted"),
     }),
@@ -365,5 +403,6 @@ async function writeArrays(
 
 export default {
   run: patchSweep,
+  split,
   layers: ({ layers }) => layers,
 } satisfies Run<"patch_sweep">;

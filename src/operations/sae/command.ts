@@ -22,6 +22,7 @@ interface SaeOptions extends CommonOptions {
   skip?: boolean;
   architecture?: (typeof saeArchitectures)[number];
   rows?: (typeof textRows)[number];
+  firstPosition?: number;
   features?: number;
   k?: number;
   steps?: number;
@@ -61,6 +62,11 @@ export default function register(program: Command): void {
     .addOption(readPointOption())
     .addOption(targetOption("train a transcoder, which predicts this point from ffn_in"))
     .option("--skip", "with --target: also train a linear map from the point to the target")
+    .option(
+      "--first-position <index>",
+      "with every token's rows: leave out the tokens of each text before this index (default: 0)",
+      integerBetween(0, limits.token_index),
+    )
     .option(
       "--features <number>",
       `number of features, ${limits.features_min} to ${limits.features}, or up to ${limits.dictionary_features} with --from (default: ${defaults.features})`,
@@ -152,10 +158,11 @@ async function fromRows(options: SaeOptions): Promise<void> {
   if (typeof options.out !== "string") throw new UsageError("--from requires a folder: use --out.");
   const { from, out, layers, seed = defaults.seed, threads } = options;
   const { features = defaults.features, steps = defaults.steps, learningRate: learning_rate } = options;
+  const { firstPosition: first_position } = options;
   const { architecture, rows, point, target, skip, k, batch, warmup, decay, sparsity } = options;
   const settings = {
     ...{ architecture, rows, point, k, batch, learning_rate, warmup, decay, sparsity },
-    ...{ target, skip },
+    ...{ target, skip, first_position },
   };
   const { checkFromRows } = await import("./contract.js");
   checkFromRows({ ...settings, features });

@@ -59,6 +59,13 @@ export const SaeSubmission = Type.Object(
     rows: optional.Enum([...textRows], {
       description: `${rowsText}, or every token's (all). With \`from\`, the extraction determines it.`,
     }),
+    first_position: optional.Integer({
+      minimum: 0,
+      maximum: limits.token_index,
+      description:
+        "With every token's rows: the first token index of each text to train on, from 0. Tokens before it and BOS tokens are left " +
+        "out: many models without BOS use a text's first token as an attention sink, with very large activations.",
+    }),
     k: optional.Integer({
       minimum: 1,
       maximum: limits.dictionary_features,
@@ -239,6 +246,9 @@ export default {
     else {
       checkSaeSettings(config);
       checkTarget(target, point);
+      if (config.first_position !== undefined && rows !== "all") {
+        throw new InvalidInput("first_position", `requires rows "all", got "${rows ?? "last"}".`);
+      }
     }
   },
 } satisfies Contract;

@@ -53,6 +53,7 @@ async function trainOn(
     const rows = await clock.measure("plan", () =>
       trainingRows(folder, {
         ...{ layer, rows: config.rows, point: config.point, target, seed: config.seed },
+        first_position: config.first_position,
         ...(splitOf && { splitOf }),
       }),
     );

@@ -1,6 +1,8 @@
 /** Graphs in files of tapline and of circuit-tracer, read for a picture. */
 import type { GraphEdge, GraphNode } from "../../contracts/index.js";
 import { type Named, placeName } from "../../findings/graph.js";
+import { indexOfKind, ownScan } from "../../findings/graph-ids.js";
+import { type GraphMarks, marksIn } from "./graph-marks.js";
 
 /** What a picture of a graph needs of a result or of a file. */
 export interface DrawnGraph extends Named {
@@ -12,9 +14,15 @@ export interface DrawnGraph extends Named {
 /** A node, with its name if it is not one of tapline's. */
 export type DrawnNode = GraphNode & { label?: string };
 
-/** A graph of a file, and its prompt. */
+/** A graph of a file. */
 export interface GraphFile extends DrawnGraph {
   prompt: string;
+  /** By node. */
+  ids: string[];
+  /** Its pinned nodes and supernodes. */
+  marks: GraphMarks;
+  /** The file's text. */
+  text: string;
 }
 
 /** Fields of a node that are read; others may be absent. */
@@ -35,12 +43,9 @@ interface FileLink {
   weight: number;
 }
 
-/** tapline's own files have this place for examples of features, and name neurons and heads in labels. */
-const ownScan = "./tapline";
-
 /** @throws Error for a text that is not a graph */
 export function readGraphFile(name: string, text: string): GraphFile {
-  const { metadata, nodes, links } = parsed(name, text);
+  const { metadata, nodes, links, qParams } = parsed(name, text);
   const isOwn = metadata.scan === ownScan;
   const tokens = metadata.prompt_tokens;
   const logits = nodes.filter(isLogit);
@@ -56,8 +61,10 @@ export function readGraphFile(name: string, text: string): GraphFile {
   const weights = order.map((node) => (isLogit(node) ? Math.max(node.token_prob, Number.MIN_VALUE) : 0));
   const { received, edges } = flow(name, weights, ends);
   const total = received.reduce((sum, one, at) => (weights[at] === 0 ? sum + one : sum), 0);
+  const ids = order.map(({ node_id }) => node_id);
   return {
-    prompt: metadata.prompt,
+    ...{ prompt: metadata.prompt, ids, text },
+    marks: marksIn(qParams, ids),
     tokens,
     blocks: isOwn ? Number(logits[0]?.layer) - 1 : top,
     targets: logits.map(({ clerp, node_id }) => ({ token: tokenOf(clerp) ?? node_id })),
@@ -85,17 +92,22 @@ function nodeOf(node: FileNode, tokens: readonly string[], isOwn: boolean, targe
   const layer = Number(node.layer);
   const at = `of block ${layer} at ${placeName(tokens, position)}`;
   if (type === "mlp reconstruction error") {
-    const own = id === `${layer}_-2_${position}` ? "rounding" : "rest";
-    if (isOwn) return { ...place, kind: own, layer, index: null };
-    return { ...place, kind: "rest", layer, index: null, label: `the error ${at}` };
+    const index = Number(id.split("_")[1]);
+    const own = unexplained.find((kind) => indexOfKind[kind] === index) ?? "rest";
+    return { ...place, kind: isOwn ? own : "error", layer, index: null };
   }
-  const [, kind, number] = (isOwn && /^(neuron|head) (\d{1,9})$/.exec(clerp)) || [];
-  if (kind !== undefined) return { ...place, kind: kind as "neuron" | "head", layer, index: Number(number) };
+  // tapline's own files name neurons, heads and features in labels.
+  const [, kind, number] = (isOwn && /^(neuron|head|feature) (\d{1,9})$/.exec(clerp)) || [];
+  if (kind !== undefined) {
+    return { ...place, kind: kind as "neuron" | "head" | "feature", layer, index: Number(number) };
+  }
   // Ids are of the form block_feature_position.
   const feature = Number(id.split("_")[1] ?? node.feature);
-  const label = `feature ${feature} ${at}${clerp === "" ? "" : `, ${clerp}`}`;
-  return { ...place, kind: "neuron", layer, index: feature, label };
+  const label = `feature ${feature} ${at}, ${clerp}`;
+  return { ...place, kind: "feature", layer, index: feature, ...(clerp !== "" && { label }) };
 }
+
+const unexplained = Object.keys(indexOfKind) as (keyof typeof indexOfKind)[];
 
 /**
  * What influence each node receives and each edge carries, from targets with these weights: a node's edges, without signs,
@@ -143,7 +155,7 @@ function parsed(name: string, text: string) {
   } catch {
     throw new Error(`${name}: expected JSON.`);
   }
-  const { metadata, nodes, links } = (content ?? {}) as Record<string, unknown>;
+  const { metadata, nodes, links, qParams } = (content ?? {}) as Record<string, unknown>;
   const { prompt_tokens, prompt, scan } = (metadata ?? {}) as Record<string, unknown>;
   const [allNodes, allLinks] = [listOf(nodes), listOf(links)];
   const isGraph =
@@ -153,6 +165,7 @@ function parsed(name: string, text: string) {
     allLinks?.every(isLink) === true;
   if (!isGraph) throw new Error(`${name}: expected a graph, with prompt tokens, nodes and links.`);
   return {
+    qParams,
     metadata: { prompt_tokens: prompt_tokens as string[], prompt: String(prompt ?? ""), scan },
     nodes: (allNodes as Record<string, unknown>[]).map(
       (node) =>

@@ -10,6 +10,8 @@ export interface GraphForm {
   target: string;
   /** Empty for the mean of all logits. */
   foil: string;
+  /** A set of saved transcoders; empty for neurons and heads. */
+  transcoders: string;
   nodes: number;
   nodeThreshold: number;
   edgeThreshold: number;
@@ -20,7 +22,7 @@ export interface GraphForm {
 export const graphForm: GraphForm = {
   prompt: "The capital of France is",
   position: defaults.graph_position,
-  ...{ target: "", foil: "" },
+  ...{ target: "", foil: "", transcoders: "" },
   nodes: defaults.graph_nodes,
   nodeThreshold: defaults.graph_node_threshold,
   edgeThreshold: defaults.graph_edge_threshold,
@@ -31,6 +33,7 @@ export const graphForm: GraphForm = {
 /** The fields of a submission, without the model. @throws Error for an invalid form */
 export function graphRequest(form: GraphForm): Record<string, unknown> {
   const { prompt, position, target, foil, nodes, nodeThreshold, edgeThreshold, measured, firstToken } = form;
+  const { transcoders } = form;
   if (foil !== "" && target === "") throw new Error("Foil token: enter a target token too.");
   return {
     operation: "graph",
@@ -38,6 +41,7 @@ export function graphRequest(form: GraphForm): Record<string, unknown> {
     ...(position !== defaults.graph_position && { position }),
     ...(target !== "" && { target_token: target }),
     ...(foil !== "" && { foil_token: foil }),
+    ...(transcoders !== "" && { transcoders }),
     nodes,
     ...(nodeThreshold !== defaults.graph_node_threshold && { node_threshold: nodeThreshold }),
     ...(edgeThreshold !== defaults.graph_edge_threshold && { edge_threshold: edgeThreshold }),
@@ -50,7 +54,7 @@ export function graphRequest(form: GraphForm): Record<string, unknown> {
 export function graphFormOf(config: GraphConfig): GraphForm {
   const { prompt, position, target_token: target = "", foil_token: foil = "", nodes, measured } = config;
   return {
-    ...{ prompt, position, target, foil, nodes, measured },
+    ...{ prompt, position, target, foil, nodes, measured, transcoders: config.transcoders ?? "" },
     nodeThreshold: config.node_threshold,
     edgeThreshold: config.edge_threshold,
     firstToken: config.first_token,

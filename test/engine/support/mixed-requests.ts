@@ -16,6 +16,8 @@ interface Case {
   prompt: string;
   plan?: LivePlan;
   more?: object;
+  /** It reads what the graph cannot compute. */
+  outside?: boolean;
   /** An answer in the batch is compared with the same request alone. */
   alone: boolean;
 }
@@ -87,9 +89,9 @@ function askedOf(hidden: number, nLayer: number, inGraph: boolean): Case[] {
     [{ layer: 3, kind: "clamp", vector, strength: 0, min: 5, positions: "all" }],
   ];
   const inside: Omit<Case, "prompt" | "alone">[] = [
-    { name: "watched inside", plan: { watch: { ...watch("all"), point: "mid" } } },
+    { name: "watched inside", outside: true, plan: { watch: { ...watch("all"), point: "mid" } } },
     {
-      name: "heads watched, steered",
+      ...{ name: "heads watched, steered", outside: true },
       plan: {
         edits: [steer(0.7)],
         watch: { layers: [2], positions: "all", norms: true, point: "head_out", heads: [1] },
@@ -102,9 +104,12 @@ function askedOf(hidden: number, nLayer: number, inGraph: boolean): Case[] {
     { name: "plain, two", more: { n: 2, temperature: 1, seed: 6 } },
     ...edits.map(([name, plan]) => ({ name, plan: { edits: plan } })),
     ...neutral.map((plan) => ({ name: "neutral", plan: { edits: plan } })),
-    { name: "watched", plan: { watch: watch("all") } },
+    { name: "watched", outside: !inGraph, plan: { watch: watch("all") } },
     ...(inGraph ? [] : inside),
-    { name: "watched and steered", plan: { edits: [steer(0.7)], watch: watch("generated") } },
+    {
+      ...{ name: "watched and steered", outside: !inGraph },
+      plan: { edits: [steer(0.7)], watch: watch("generated") },
+    },
     { name: "beside itself", plan: { edits: [steer(0.7)], pair: true } },
     { name: "steered, two", plan: { edits: [steer(0.7)] }, more: { n: 2, temperature: 1, seed: 7 } },
     {
@@ -144,6 +149,7 @@ export async function mixedRequests(
   try {
     const asked = askedOf(engine.info.nEmbd, engine.info.nLayer, inGraph);
     const computed: Record<string, number> = {};
+    const problems: string[] = [];
     const bodyOf = ({ prompt, more }: Case) => ({
       ...{ prompt, max_tokens: 8, ignore_eos: true, temperature: 0, logprobs: 2, ...more },
     });
@@ -155,7 +161,11 @@ export async function mixedRequests(
         each.plan,
       );
       if (status !== 200) throw new Error(`${each.name}: ${body}`);
-      for (const where of computedIn(body)) computed[where] = (computed[where] ?? 0) + 1;
+      const expected = edits === "callback" || each.outside ? "callback" : "graph";
+      for (const where of computedIn(body)) {
+        computed[where] = (computed[where] ?? 0) + 1;
+        if (where !== expected) problems.push(`${each.name}: computed in ${where}`);
+      }
       return tokensOf(body);
     };
     const random = new TestRandom(seed);
@@ -181,7 +191,6 @@ export async function mixedRequests(
     await Promise.all(Array.from({ length: 8 }, client));
     await until(async () => (await engine.metrics()).busy_slots === 0, "no slot is busy");
 
-    const problems: string[] = [];
     const ties: string[] = [];
     const alone = new Map<number, Token[]>();
     for (const { index, found } of answers) {

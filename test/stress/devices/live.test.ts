@@ -21,12 +21,17 @@ test.after(() => rmSync(folder, { recursive: true }));
 
 const ask = (spec: string, argument: LiveArgument) => onPretendGpu<LiveOutput>(spec, fixture, argument);
 
-/** Per step of 32 rows, with a number of layers that are edited. */
-async function perStep(edits: "graph" | "callback", layers: number) {
+/** Per step of 32 rows, with a number of layers that are edited; `inside` of the rows are read inside a block instead. */
+async function perStep(edits: "graph" | "callback", layers: number, inside?: number) {
+  const rows = 32 - (inside ?? 0);
   const run = (tokens: number) =>
-    ask("1x1024", { edits, gpuLayers: whole, layers: layersOf(layers), rows: 32, tokens });
+    ask("1x1024", {
+      ...{ edits, gpuLayers: whole, layers: layersOf(layers), rows, tokens },
+      ...(inside !== undefined && { inside }),
+    });
   const [long, short] = [await run(30), await run(20)];
   assert.is(long.output.computed, layers === 0 ? undefined : edits);
+  assert.is(long.output.computedInside, inside === undefined ? undefined : "callback");
   const of = (name: keyof typeof long.counts) => (long.counts[name] - short.counts[name]) / 10;
   const [computes, builds, waits] = [of("computes"), of("builds"), of("waits")];
   return { computes, builds, waits, uploaded: of("uploaded"), downloaded: of("downloaded") };
@@ -58,6 +63,21 @@ test("the callback cuts the graph at each layer and moves its activations twice"
     assert.is(step.downloaded - plain.downloaded, layers * 32 * 128 * 4 + 32 * 4);
     assert.is(step.uploaded - plain.uploaded, layers * 32 * 128 * 4);
   }
+});
+
+test("one watched row fetches one row", async () => {
+  const step = await perStep("callback", 0, 1);
+  assert.equal([step.computes, step.builds, step.waits], [2, 0, plain.waits + 2]);
+  assert.is(step.downloaded - plain.downloaded, 128 * 4 + 32 * 4);
+  assert.is(step.uploaded, plain.uploaded);
+});
+
+test("a request that needs the callback leaves the others' edits in the graph", async () => {
+  const step = await perStep("graph", 4, 1);
+  // One piece more, at the point inside the block, and of its activations one row.
+  assert.equal([step.computes, step.builds, step.waits], [2, 0, plain.waits + 2]);
+  assert.is(step.downloaded - plain.downloaded, 5 * 32 * 4 + 128 * 4 + 32 * 4);
+  assert.is(step.uploaded - plain.uploaded, (5 * 64 + 32) * 4);
 });
 
 const off = (found: number[], wanted: number[]) => {

@@ -1,13 +1,19 @@
 /**
- * Graphs in the workbench: the form and its job; pointing, moving and pinning show a node's strongest parents and children; its
- * files; heads that are ablated in the chat.
+ * Graphs in the workbench: the form and its job; pointing, moving and selecting show a node's strongest parents and children; its
+ * files; supernodes; two graphs next to each other; heads that are ablated and features that are clamped in the chat.
  */
+import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { GraphResult, Job } from "../../../src/contracts/index.js";
 import { nodeName } from "../../../src/findings/graph.js";
+import { pairNodes, pairsSentence } from "../../../src/findings/graph-difference.js";
+import { nodeId } from "../../../src/findings/graph-ids.js";
+import { signed } from "../../../src/findings/numbers.js";
+import { Dictionaries } from "../../../src/library/index.js";
 import { aroundBrowser, assertLooksWell, inBrowser } from "../../support/browser.js";
 import { downloaded } from "../../support/downloads.js";
+import { randomTranscoder, writeSetConfig, writeTranscoder } from "../../support/random-transcoders.js";
 import { send } from "../../support/request.js";
 import { until } from "../../support/until.js";
 import { type Bench, startBench, visit } from "../../workbench/bench.js";
@@ -16,26 +22,37 @@ import { openMenu } from "../../workbench/menus.js";
 let bench: Bench;
 let job: Job;
 let result: GraphResult;
+/** Of another prompt, with features of random transcoders. */
+let features: Job;
 aroundBrowser({
   async start() {
     bench = await startBench();
-    const body = {
-      operation: "graph",
-      model: "demo",
-      prompt: "The capital of France is",
-      nodes: 60,
-      measured: 4,
-    };
-    const jobs = `${bench.lab}/lab/v1/jobs`;
-    job = (await send(jobs, "POST", body)).body;
-    await until(async () => {
-      job = (await send(`${jobs}/${job.id}`, "GET")).body;
-      return job.ended !== null;
-    }, "the graph's job ends");
+    for (const layer of [3, 5]) {
+      writeTranscoder(bench.folder, layer, randomTranscoder(layer, { width: 128, features: 300 }));
+      const path = join(bench.folder, `layer_${layer}.safetensors`);
+      writeSetConfig(bench.folder);
+      await new Dictionaries(bench.folder).add(`set-${layer}`, path);
+    }
+    job = await computed({ prompt: "The capital of France is", nodes: 60, measured: 4 });
     result = job.result as GraphResult;
+    // Random features have little influence, so nothing is pruned.
+    const all = { nodes: 60, measured: 0, node_threshold: 1 };
+    features = await computed({ prompt: "The capital of Japan is", transcoders: "set", ...all });
   },
   end: () => bench?.close(),
 });
+
+/** The job of a graph of the embedded model, completed. */
+async function computed(body: object): Promise<Job> {
+  const jobs = `${bench.lab}/lab/v1/jobs`;
+  let found = (await send(jobs, "POST", { operation: "graph", model: "demo", ...body })).body as Job;
+  await until(async () => {
+    found = (await send(`${jobs}/${found.id}`, "GET")).body;
+    return found.ended !== null;
+  }, "the graph's job ends");
+  assert.is(found.status, "completed", found.error);
+  return found;
+}
 
 /** What an edge list says, by hand from the result. */
 const listed = (end: "source" | "target", index: number) =>
@@ -46,7 +63,7 @@ const listed = (end: "source" | "target", index: number) =>
     .map((edge) => nodeName(result, result.nodes[edge[end]]!));
 
 for (const width of [1440, 390]) {
-  inBrowser(`a node shows its parents and children, and stays when pinned, ${width} px wide`, async () => {
+  inBrowser(`a node shows its parents and children, and stays when selected, ${width} px wide`, async () => {
     const { page, context, troubles } = await visit(bench, { viewport: { width, height: 900 } });
     await page.goto(`${bench.workbench.url}/jobs/${job.id}`);
     const graph = page.getByRole("region", { name: "Attribution graph" });
@@ -57,19 +74,20 @@ for (const width of [1440, 390]) {
     const parents = graph.locator(".graph-neighbours > div").first().locator("li");
     const texts = async () => (await parents.allTextContents()).map((text) => text.replace(/ \S+$/, ""));
 
-    // By keyboard: the target first, and Enter pins it.
+    // By keyboard: the target first, and Enter selects it.
     await picture.focus();
     await graph.getByText("The logit of").waitFor();
     assert.equal(await texts(), listed("source", target));
+    const clear = graph.getByRole("button", { name: "Clear selection" });
     await picture.press("Enter");
-    await graph.getByRole("button", { name: "Unpin" }).waitFor();
+    await clear.waitFor();
     await picture.press("ArrowDown");
-    await graph.getByRole("button", { name: "Unpin" }).waitFor({ state: "detached" });
+    await clear.waitFor({ state: "detached" });
 
-    // Pointing at a node shows it; leaving shows the pinned one again.
+    // Pointing at a node shows it; leaving shows the selected one again.
     const strongest = result.edges.find((edge) => edge.target === target)!.source;
     await picture.blur();
-    await graph.getByRole("button", { name: "Unpin" }).waitFor();
+    await clear.waitFor();
     const node = picture.locator(`[data-node="${strongest}"]`);
     await node.hover();
     await until(async () => {
@@ -77,7 +95,7 @@ for (const width of [1440, 390]) {
       return JSON.stringify(await texts()) === JSON.stringify(expected);
     }, "the pointed node's parents");
     await node.click();
-    await graph.getByRole("button", { name: "Unpin" }).click();
+    await clear.click();
     await page.mouse.move(1, 1);
     await graph.getByText("No node selected.").waitFor();
     assert.equal(troubles, []);
@@ -202,6 +220,121 @@ inBrowser("a graph's file for circuit-tracer is saved, and opened again", async 
   await context.close();
 });
 
+inBrowser("nodes are pinned and grouped, and the saved file keeps the supernodes", async () => {
+  const { page, context, troubles } = await visit(bench);
+  await page.goto(`${bench.workbench.url}/graph/${job.id}`);
+  const graph = page.getByRole("region", { name: "Attribution graph" });
+  const picture = graph.getByRole("application");
+  await picture.waitFor();
+  const target = result.nodes.findIndex(({ kind }) => kind === "target");
+  const [first, second] = result.edges
+    .filter((edge) => edge.target === target)
+    .map(({ source }) => source) as [number, number];
+  await picture.locator(`[data-node="${first}"]`).click({ modifiers: ["Shift"] });
+  await picture.locator(`[data-node="${second}"]`).click();
+  await graph.getByRole("button", { name: "Pin", exact: true }).click();
+  const groups = page.getByRole("region", { name: "Supernodes" });
+  await groups.getByText("2 pinned nodes").waitFor();
+  await groups.getByRole("button", { name: "Group pinned nodes" }).click();
+  await groups.getByRole("alert").getByText("Enter a name for the supernode.").waitFor();
+  await groups.getByRole("textbox", { name: "Name", exact: true }).fill("<b>say</b> Paris");
+  await groups.getByRole("button", { name: "Group pinned nodes" }).click();
+  await groups.getByRole("textbox", { name: "Name of supernode 1" }).waitFor();
+  // The sum of the two edges, by hand.
+  const sum = result.edges
+    .filter((edge) => edge.target === target && (edge.source === first || edge.source === second))
+    .reduce((total, { value }) => total + value, 0);
+  const edges = groups.getByRole("list", { name: "Edges between supernodes" });
+  await edges.getByText(signed(sum)).first().waitFor();
+  assert.is(await page.locator(".mark.grouped").count(), 2);
+
+  const { name: saved, bytes } = await downloaded(page, () =>
+    groups.getByRole("button", { name: "Save graph as JSON" }).click(),
+  );
+  assert.match(saved, /^tapline-graph-.*\.json$/);
+  const { qParams, nodes } = JSON.parse(bytes.toString());
+  const ids = [first, second].map((at) => nodeId(result, result.nodes[at]!));
+  assert.equal(qParams.supernodes, [["<b>say</b> Paris", ...ids]]);
+  assert.equal(qParams.pinnedIds, ids);
+  assert.ok(ids.every((id) => nodes.some((node: { node_id: string }) => node.node_id === id)));
+
+  // Another visit has them, and so has the file.
+  await page.reload();
+  await groups.getByRole("textbox", { name: "Name of supernode 1" }).waitFor();
+  await page.goto(`${bench.workbench.url}/graph`);
+  await page
+    .getByLabel("Graph file")
+    .setInputFiles({ name: "named.json", mimeType: "application/json", buffer: bytes });
+  const name = page.getByRole("textbox", { name: "Name of supernode 1" });
+  await name.waitFor();
+  assert.is(await name.inputValue(), "<b>say</b> Paris");
+  await page.getByRole("button", { name: "Ungroup <b>say</b> Paris" }).click();
+  await page.getByText("2 pinned nodes").waitFor();
+  assert.equal(troubles, []);
+  await context.close();
+});
+
+inBrowser("two graphs are compared: nodes of both, and of one", async () => {
+  const { page, context, troubles } = await visit(bench, { viewport: { width: 1440, height: 900 } });
+  await page.goto(`${bench.workbench.url}/graph/${job.id}`);
+  await page.getByRole("combobox", { name: "Compare with" }).selectOption(features.id);
+  await page.waitForURL((url) => url.searchParams.get("with") === features.id);
+  const both = page.getByRole("region", { name: "Both graphs" });
+  const other = features.result as GraphResult;
+  const pairs = pairNodes(result, other);
+  await both.getByText(pairsSentence(result, other, pairs)).waitFor();
+  const first = page.getByRole("region", { name: "Attribution graph (first)" });
+  const second = page.getByRole("region", { name: "Attribution graph (second)" });
+  await second.getByRole("application").waitFor();
+  assert.is(await first.locator(".mark.only").count(), pairs.onlyOne.length);
+  assert.is(await second.locator(".mark.only").count(), pairs.onlyOther.length);
+  // Neurons and features have nothing in common.
+  assert.is(
+    pairs.both.every(({ one }) =>
+      ["embedding", "target", "rounding", "rest"].includes(result.nodes[one]!.kind),
+    ),
+    true,
+  );
+  await page.getByRole("button", { name: "Close comparison" }).click();
+  await second.waitFor({ state: "detached" });
+  assert.equal(troubles, []);
+  await context.close();
+});
+
+inBrowser("a feature of a graph is clamped in the chat, where its decoder writes", async () => {
+  const { page, context, troubles } = await visit(bench, { viewport: { width: 1280, height: 900 } });
+  await page.goto(`${bench.workbench.url}/graph/${features.id}`);
+  const picture = page.getByRole("application");
+  await picture.waitFor();
+  const { nodes } = features.result as GraphResult;
+  const at = nodes.findIndex(({ kind }) => kind === "feature");
+  const { layer, index } = nodes[at]!;
+  await picture.locator(`[data-node="${at}"]`).click();
+  await page.getByRole("spinbutton", { name: "Clamp its activation to" }).fill("1.5");
+  const graph = page.getByRole("region", { name: "Attribution graph" });
+  await graph.getByText("In a terminal").click();
+  const command = graph.getByRole("region", { name: "In a terminal" });
+  await command.getByText(`--feature set-${layer}:${index} --point ffn_out --min 1.5 --max 1.5`).waitFor();
+  await page.getByRole("link", { name: "Clamp this feature in chat" }).click();
+  const place = `clamp at layer ${layer}`;
+  await page.getByRole("button", { name: `Remove ${place}` }).waitFor();
+  assert.is(await page.getByRole("spinbutton", { name: "Activation" }).inputValue(), "1.5");
+  await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
+  const [request] = await Promise.all([
+    page.waitForRequest((one) => one.method() === "POST" && one.url().endsWith("/api/conversations")),
+    page.keyboard.press("Enter"),
+  ]);
+  assert.equal(request.postDataJSON().interventions, [
+    {
+      ...{ kind: "clamp", layer, point: "ffn_out", strength: 1, min: 1.5, max: 1.5 },
+      vector: { feature: [`set-${layer}`, index] },
+    },
+  ]);
+  await page.getByText(new RegExp(`${place}: \\d+ positions`)).waitFor();
+  assert.equal(troubles, []);
+  await context.close();
+});
+
 inBrowser("a head of a graph is ablated in the chat; neurons are not offered", async () => {
   const { page, context, troubles } = await visit(bench, { viewport: { width: 1280, height: 900 } });
   await page.goto(`${bench.workbench.url}/graph/${job.id}`);
@@ -210,7 +343,7 @@ inBrowser("a head of a graph is ablated in the chat; neurons are not offered", a
   const pin = async (kind: "head" | "neuron") => {
     const at = result.nodes.findIndex((node) => node.kind === kind);
     await picture.locator(`[data-node="${at}"]`).click();
-    await page.getByRole("button", { name: "Unpin" }).waitFor();
+    await page.getByRole("button", { name: "Clear selection" }).waitFor();
     return result.nodes[at]!;
   };
   const link = page.getByRole("link", { name: "Ablate this head in chat" });

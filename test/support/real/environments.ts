@@ -19,6 +19,7 @@ export const environmentNames = [
   "lm-eval",
   "inspect",
   "scale",
+  "circuit-tracer",
 ] as const;
 export type EnvironmentName = (typeof environmentNames)[number];
 

@@ -1,4 +1,14 @@
-import type { LogitTarget } from "../../../src/native/index.js";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Dictionaries } from "../../../src/library/index.js";
+import {
+  type Context,
+  encodeRows,
+  type GraphTranscoderUse,
+  type LogitTarget,
+} from "../../../src/native/index.js";
+import { randomTranscoder, writeSetConfig, writeTranscoder } from "../../support/random-transcoders.js";
 import { relativeDistance } from "./arithmetic.js";
 import type { Subject } from "./check-model.js";
 import { settings } from "./eval-callback.js";
@@ -6,7 +16,7 @@ import { type Check, tolerances } from "./report.js";
 
 /**
  * The parts of two logits and of a function of a block's input add up to their values, and each block's attention is what
- * its linear path computes, and each dense MLP what its neurons add; every node of a graph of neurons and heads is the sum of its edges; or a sentence says why there is no such path. A difference of two logits is the pass's own.
+ * its linear path computes, and each dense MLP what its neurons add; every node of a graph of neurons and heads is the sum of its edges, and every node of a graph with random transcoders, which also cover experts; or a sentence says why there is no such path. A difference of two logits is the pass's own.
  */
 export async function attribution(
   { model, tokens, plain }: Subject,
@@ -45,7 +55,9 @@ export async function attribution(
             targets: targets.slice(0, 2) as LogitTarget[],
             nodes: 40,
           });
+    const replaced = await replacedMlps(context, tokens, targets.slice(0, 2) as LogitTarget[]);
     const residual = Math.max(
+      ...replaced,
       ...[...found.targets, ...mlps.targets].map((target) => target.residual),
       ...graph.edges.residuals,
     );
@@ -101,3 +113,42 @@ const withoutPath = new Set([
   // attend in both directions
   ...["dream", "llada", "llada-moe", "rnd1"],
 ]);
+
+/** How far the sums of a graph with random transcoders of all blocks are from their values; the points must exist. */
+async function replacedMlps(context: Context, tokens: Int32Array, targets: LogitTarget[]): Promise<number[]> {
+  const { ffn_in: input, ffn_out: output } = context.points;
+  const point = input.supported ? "ffn_in" : "mid";
+  if (!context.points[point].supported || !output.supported) return [];
+  const folder = mkdtempSync(join(tmpdir(), "tapline-transcoders-"));
+  try {
+    writeSetConfig(folder, { input: point === "ffn_in" ? "mlp.hook_in" : "hook_resid_mid" });
+    const dictionaries = new Dictionaries(join(folder, "home"));
+    const { layers, widths } = context.points[point];
+    const captures = layers.map((layer) => ({ layer, point }) as const);
+    const { captures: rows } = await context.forward({ sequences: [{ tokens }], captures });
+    const transcoders: GraphTranscoderUse[] = [];
+    for (const [i, layer] of layers.entries()) {
+      const width = widths[i] as number;
+      const one = randomTranscoder(layer, { width, features: 40, skip: layer % 2 === 0, jump: false });
+      writeTranscoder(folder, layer, one);
+      await dictionaries.add(`set-${layer}`, join(folder, `layer_${layer}.safetensors`));
+      const { places } = await dictionaries.open(`set-${layer}`);
+      const states = (rows[i]!.values as Float32Array).subarray(width);
+      const { pointers, indices } = await encodeRows(places, states);
+      const at = Int32Array.from(indices);
+      for (let row = 0; row + 1 < pointers.length; row++) at.fill(1 + row, pointers[row], pointers[row + 1]);
+      transcoders.push({ layer, point, dictionary: places, tokens: at, features: indices });
+    }
+    const graph = await context.transcoderGraph({
+      tokens,
+      targets,
+      transcoders,
+      zeros: 1,
+      nodes: 60,
+      tried: 4,
+    });
+    return [...graph.edges.residuals];
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}

@@ -7,6 +7,7 @@ import {
 } from "../../../contracts/interventions.js";
 import type { StoredDictionary, StoredLens, StoredProbe, StoredVector } from "../../../contracts/library.js";
 import type { LiveIntervention } from "../../../contracts/live.js";
+import type { ChangedPoint } from "../../../contracts/names.js";
 import type { StoredProfile } from "../../../contracts/profile.js";
 import { firstChange } from "../first-change.js";
 import { call } from "../session.js";
@@ -50,12 +51,17 @@ export function useLibrary(): Library | undefined {
   return library;
 }
 
-/** A feature of a dictionary, and the layer of the dictionary. */
+/** A feature of a dictionary, and where the dictionary is. */
 export interface FeatureOf {
   dictionary: string;
   index: number;
   layer: number;
+  /** The point at which the feature is a direction; block_out if absent. */
+  point?: ChangedPoint;
 }
+
+/** Clamping has no slider: its card has the activation. */
+type EditKind = SliderKind | "clamp";
 
 const positions = [
   ["all", "all tokens"],
@@ -68,7 +74,7 @@ const positions = [
 export interface Edit {
   key: number;
   on: boolean;
-  kind: SliderKind;
+  kind: EditKind;
   layer: number;
   vector: string;
   /** Instead of a vector. */
@@ -76,16 +82,26 @@ export interface Edit {
   /** Instead of the block's output. */
   heads?: number[];
   strength: number;
+  /** For clamping a feature: the activation that it gets. */
+  level?: number;
   positions: (typeof positions)[number][0];
 }
 
+/** Largest activation that the page offers for a clamp. */
+export const mostLevel = 1e6;
+
 let keys = 0;
 
-export function newEdit(kind: Edit["kind"], layer: number, vector = "", feature?: FeatureOf): Edit {
+export function newEdit(kind: SliderKind, layer: number, vector = "", feature?: FeatureOf): Edit {
   keys += 1;
   const { first: strength } = interventionKinds[kind].slider;
   const what = { kind, layer, vector, ...(feature !== undefined && { feature }) };
   return { key: keys, on: true, ...what, strength, positions: "all" };
+}
+
+/** Gives a feature this activation in the next answers. */
+export function clampEdit(feature: FeatureOf, level: number): Edit {
+  return { ...newEdit("steer", feature.layer, "", feature), kind: "clamp", strength: 1, level };
 }
 
 /** Removes a head's output from the next answers. */
@@ -103,16 +119,18 @@ export function editName({ kind, layer, heads }: { kind: string; layer: number; 
 export function interventionsOf(edits: readonly Edit[]): LiveIntervention[] {
   return edits
     .filter(({ on }) => on)
-    .map(({ kind, layer, vector, feature, heads, strength, positions }) => ({
+    .map(({ kind, layer, vector, feature, heads, strength, level, positions }) => ({
       kind,
       layer,
+      ...(feature?.point !== undefined && feature.point !== "block_out" && { point: feature.point }),
       ...(heads !== undefined && { point: "head_out" as const, heads }),
       strength,
       ...(positions !== "all" && { positions }),
       ...(interventionOf(kind).needs && {
         vector: feature === undefined ? vector : { feature: [feature.dictionary, feature.index] },
       }),
-      ...(interventionOf(kind).units && { strength_unit: "row_norm" as const }),
+      ...(kind === "clamp" && { min: level ?? 0, max: level ?? 0 }),
+      ...(kind !== "clamp" && interventionOf(kind).units && { strength_unit: "row_norm" as const }),
     }));
 }
 
@@ -200,6 +218,11 @@ export function Edits(props: EditsProps) {
   );
 }
 
+/** A feature of a saved dictionary, at the point that its decoder writes. */
+function featureOf({ name, layer, point, writes }: StoredDictionary, index: number): FeatureOf {
+  return { dictionary: name, index, layer, point: (writes ?? point ?? "block_out") as ChangedPoint };
+}
+
 /** Adds steering along a feature by its index. */
 function FeatureField({
   dictionaries,
@@ -213,7 +236,7 @@ function FeatureField({
   const chosen = dictionaries.find((one) => one.name === name) ?? dictionaries[0];
   if (chosen === undefined) return null;
   return (
-    <Form class="row" onSubmit={() => onAdd({ dictionary: chosen.name, index, layer: chosen.layer })}>
+    <Form class="row" onSubmit={() => onAdd(featureOf(chosen, index))}>
       <NumberField label="Feature" min={0} max={chosen.features - 1} value={index} onChange={setIndex} />
       <Choice
         label="of"
@@ -235,7 +258,8 @@ interface EditCardProps {
 }
 
 function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) {
-  const range = interventionKinds[edit.kind].slider;
+  const isClamp = edit.kind === "clamp";
+  const range = interventionKinds[edit.kind === "clamp" ? "steer" : edit.kind].slider;
   const names = `edit-${edit.key}`;
   const isWhole = edit.heads === undefined;
   const vector = vectors.find(({ name }) => name === edit.vector);
@@ -250,26 +274,30 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
         <Check checked={edit.on} onChange={(on) => onChange({ on })}>
           on
         </Check>
-        <label>
-          <span class="visually-hidden">Kind</span>
-          <select
-            value={edit.kind}
-            onChange={(event) => {
-              const kind = event.currentTarget.value as Edit["kind"];
-              onChange({
-                ...newEdit(kind, edit.layer, edit.vector || (vectors[0]?.name ?? ""), edit.feature),
-                ...(edit.heads !== undefined && { heads: edit.heads }),
-                key: edit.key,
-              });
-            }}
-          >
-            {sliderKinds.map((kind) => (
-              <option key={kind} value={kind} disabled={!isPossible(kind)}>
-                {kind.replaceAll("_", " ")}
-              </option>
-            ))}
-          </select>
-        </label>
+        {isClamp ? (
+          <span>clamp</span>
+        ) : (
+          <label>
+            <span class="visually-hidden">Kind</span>
+            <select
+              value={edit.kind}
+              onChange={(event) => {
+                const kind = event.currentTarget.value as SliderKind;
+                onChange({
+                  ...newEdit(kind, edit.layer, edit.vector || (vectors[0]?.name ?? ""), edit.feature),
+                  ...(edit.heads !== undefined && { heads: edit.heads }),
+                  key: edit.key,
+                });
+              }}
+            >
+              {sliderKinds.map((kind) => (
+                <option key={kind} value={kind} disabled={!isPossible(kind)}>
+                  {kind.replaceAll("_", " ")}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
         {edit.heads !== undefined && <span>head {edit.heads.join(", ")}</span>}
         {usesVector && edit.feature !== undefined && (
           <span>
@@ -294,30 +322,41 @@ function EditCard({ edit, layers, vectors, onChange, onRemove }: EditCardProps) 
           Remove
         </Button>
       </div>
-      <div class="row">
-        <input
-          type="range"
-          id={names}
-          aria-label={`Strength of ${editName(edit)}`}
-          aria-valuetext={`${edit.strength} ${range.of}`}
-          min={range.min}
-          max={range.max}
-          step={0.05}
-          value={edit.strength}
-          onInput={(event) => onChange({ strength: Number(event.currentTarget.value) })}
+      {isClamp ? (
+        <NumberField
+          label="Activation"
+          min={0}
+          max={mostLevel}
+          step={0.1}
+          value={edit.level ?? 0}
+          onChange={(level) => onChange({ level })}
         />
-        <input
-          type="number"
-          aria-label={`Strength of ${editName(edit)} as a number`}
-          step={0.05}
-          value={edit.strength}
-          onInput={(event) => {
-            const strength = event.currentTarget.valueAsNumber;
-            if (Number.isFinite(strength)) onChange({ strength });
-          }}
-        />
-        <span class="soft">{range.of}</span>
-      </div>
+      ) : (
+        <div class="row">
+          <input
+            type="range"
+            id={names}
+            aria-label={`Strength of ${editName(edit)}`}
+            aria-valuetext={`${edit.strength} ${range.of}`}
+            min={range.min}
+            max={range.max}
+            step={0.05}
+            value={edit.strength}
+            onInput={(event) => onChange({ strength: Number(event.currentTarget.value) })}
+          />
+          <input
+            type="number"
+            aria-label={`Strength of ${editName(edit)} as a number`}
+            step={0.05}
+            value={edit.strength}
+            onInput={(event) => {
+              const strength = event.currentTarget.valueAsNumber;
+              if (Number.isFinite(strength)) onChange({ strength });
+            }}
+          />
+          <span class="soft">{range.of}</span>
+        </div>
+      )}
       {edit.strength === interventionOf(edit.kind).neutral && <p class="soft">No effect at this strength.</p>}
       {edit.kind === "ablate" && isWhole && edit.strength > 0.5 && edit.positions !== "prompt" && (
         <p class="soft">

@@ -1,4 +1,5 @@
 import type { FeaturePage, FeaturesResult } from "../../../contracts/index.js";
+import type { ChangedPoint } from "../../../contracts/names.js";
 import { greatestActivation, shadeOf } from "../../../findings/features.js";
 import { labelKey } from "../../../findings/label-finding.js";
 import { figureOf, percent } from "../../../findings/numbers.js";
@@ -68,8 +69,9 @@ export function FeatureCard({ findings, feature }: { findings: JobFindings<"feat
       <p class="row">
         <ChatLink
           prepare={() => {
-            const { layer } = result;
-            addEdit(newEdit("steer", layer, "", { dictionary: name, index: feature, layer }));
+            const { layer, writes, point = "block_out" } = result;
+            const where = { layer, point: (writes ?? point) as ChangedPoint };
+            addEdit(newEdit("steer", layer, "", { dictionary: name, index: feature, ...where }));
           }}
         >
           Steer with this feature in chat

@@ -1,71 +1,130 @@
+import type { ComponentChildren } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { GraphEdge } from "../../../contracts/index.js";
-import { sentence } from "../../../findings/finding.js";
-import { nodeName, shortToken } from "../../../findings/graph.js";
-import { type Dot, diamond, graphLayout, neighbours } from "../../../findings/graph-layout.js";
-import { figureOf, percent, signed } from "../../../findings/numbers.js";
-import { addEdit } from "../chat-settings.js";
-import type { DrawnGraph, DrawnNode } from "../graph-file.js";
+import { nodeName } from "../../../findings/graph.js";
+import { nodeId } from "../../../findings/graph-ids.js";
+import { graphLayout, markLegend, pageMost } from "../../../findings/graph-layout.js";
+import { labelKey } from "../../../findings/label-finding.js";
+import { useLabels } from "../feature-labels.js";
+import type { DrawnGraph, DrawnNode, GraphFile } from "../graph-file.js";
+import { type GraphMarks, supernodeOf, toggled, withMarks } from "../graph-marks.js";
 import type { JobFindings } from "../jobs.js";
-import { known } from "../store.js";
-import { ChatLink } from "./chat-settings.js";
-import { headEdit } from "./edits.js";
-import { Button } from "./form.js";
-import { type SaveKind, SaveTools } from "./picture.js";
-
-/** Listed parents and children of a node. */
-const listed = 6;
+import { savedMarks, saveMarks } from "../saved-marks.js";
+import { open } from "../session.js";
+import { type DrawnMark, GraphDrawing, nextDot } from "./graph-drawing.js";
+import { NodeDetails, nameOf } from "./graph-node.js";
+import { SteerFromNode } from "./graph-steer.js";
+import { Supernodes } from "./graph-supernodes.js";
+import { type SaveKind, SaveTools, saveText } from "./picture.js";
 
 interface GraphPictureProps {
   result: DrawnGraph;
+  /** By node. */
+  ids: readonly string[];
+  /** Pinned nodes and supernodes. */
+  marks: GraphMarks;
+  onMarks: (marks: GraphMarks) => void;
+  /** The text of its file for circuit-tracer. */
+  file: () => Promise<string>;
   /** Of saved files, without extension. */
   name: string;
   /** Suffix of its labels, if the page has two graphs. */
   of?: string;
+  /** Nodes that the compared graph does not have. */
+  only?: readonly number[];
+  /** What is offered for the pinned node. */
+  actions?: (node: DrawnNode) => ComponentChildren;
 }
 
 /** The graph of a job. */
 export function JobGraph({
-  job: { id, result },
+  job,
   of = "",
+  only,
 }: {
   job: JobFindings<"graph">["job"];
   of?: string;
+  only?: readonly number[];
 }) {
-  return <GraphPicture key={id} result={result} name={`tapline-graph-${id.slice(0, 8)}-graph`} of={of} />;
+  const { id, result } = job;
+  const labels = useLabels();
+  const ids = useMemo(() => result.nodes.map((node) => nodeId(result, node)), [result]);
+  const [marks, setMarks] = useState(() => savedMarks(id, ids));
+  const labelled = useMemo(() => {
+    const dictionaries = new Map(result.transcoders?.blocks.map(({ layer, sha256 }) => [layer, sha256]));
+    const nodes = result.nodes.map((node): DrawnNode => {
+      const sha256 = node.kind === "feature" ? dictionaries.get(node.layer ?? -1) : undefined;
+      const found = sha256 === undefined ? undefined : labels[labelKey(sha256, node.index ?? -1)];
+      return found === undefined ? node : { ...node, label: `${nodeName(result, node)}, ${found.label}` };
+    });
+    return { ...result, nodes };
+  }, [result, labels]);
+  return (
+    <GraphPicture
+      key={id}
+      result={labelled}
+      ids={ids}
+      marks={marks}
+      onMarks={(next) => {
+        setMarks(next);
+        saveMarks(id, next);
+      }}
+      file={async () => (await open(`/api/jobs/${id}/artifacts/graph.json`)).text()}
+      name={`tapline-graph-${id.slice(0, 8)}-graph`}
+      of={of}
+      {...(only && { only })}
+      actions={(node) => <SteerFromNode job={job} node={node} />}
+    />
+  );
+}
+
+/** The graph of a file. */
+export function FileGraph({ graph, of, only }: { graph: GraphFile; of: string; only?: readonly number[] }) {
+  const [marks, setMarks] = useState(graph.marks);
+  return (
+    <GraphPicture
+      result={graph}
+      ids={graph.ids}
+      marks={marks}
+      onMarks={setMarks}
+      file={() => Promise.resolve(graph.text)}
+      name="tapline-graph-file"
+      of={of}
+      {...(only && { only })}
+    />
+  );
 }
 
 /**
  * An attribution graph. Pointing at a node, or moving to it with the arrow keys, shows its strongest parents and children; a
- * click or Enter pins it.
+ * click or Enter selects it, and Shift-click or S pins it for a supernode.
  */
-export function GraphPicture({ result, name, of = "" }: GraphPictureProps) {
-  const layout = useMemo(() => graphLayout(result), [result]);
+export function GraphPicture(props: GraphPictureProps) {
+  const { result, ids, marks, onMarks, file, name, of = "", only, actions } = props;
+  const layout = useMemo(() => graphLayout(result, pageMost), [result.nodes.length, result.edges]);
   const strongest = layout.dots.findIndex(({ node }) => node.kind === "target");
   const [pointed, setPointed] = useState<number>();
-  const [pinned, setPinned] = useState<number>();
+  const [selected, setSelected] = useState<number>();
   const [current, setCurrent] = useState(Math.max(0, strongest));
   const drawing = useRef<HTMLDivElement>(null);
-  const shown = pointed ?? pinned;
-  const touching = (edge: GraphEdge) => edge.source === shown || edge.target === shown;
-  const move = (at: number) => {
-    setCurrent(at);
-    setPointed(layout.dots[at]?.index);
-  };
-  const pin = (index: number) => setPinned((before) => (before === index ? undefined : index));
+  const shown = pointed ?? selected;
+  const choose = (index: number) => setSelected((before) => (before === index ? undefined : index));
+  const toggle = (index: number) => onMarks(toggled(marks, ids[index] as string));
+  const drawn = useMemo(() => drawnMarks(ids, marks, only), [ids, marks, only]);
   const title = `Attribution graph${of}`;
   const save = async (kind: SaveKind) => {
     const { saveElement, saveTable } = await import("../pictures.js");
     if (kind !== "csv") return saveElement(kind, name, title, drawing.current as HTMLElement);
     saveTable(name, columns, rowsOf(result));
   };
+  const legend = markLegend(result.nodes);
   return (
     <section class="card picture graph" aria-label={title}>
       <h2>Attribution graph</h2>
       <SaveTools title={title} save={save} />
       <p class="soft">
-        Tokens from left to right, blocks upwards. Circles are neurons, squares heads, diamonds other neurons
-        or rounding. Point at a node to see its strongest parents and children; click to pin it.
+        Tokens from left to right, blocks upwards{legend === "" ? "" : `; ${legend}`}. Point at a node to see
+        its strongest parents and children; click to select it. Shift-click or S pins nodes, which can be
+        grouped.
       </p>
       <div
         class="scroll"
@@ -74,74 +133,34 @@ export function GraphPicture({ result, name, of = "" }: GraphPictureProps) {
         tabIndex={0}
       >
         <div class="whole" ref={drawing}>
-          <svg
-            viewBox={`0 0 ${layout.width} ${layout.height}`}
-            width={layout.width}
-            height={layout.height}
-            font-size={11}
-            fill="currentColor"
-            role="application"
-            tabIndex={0}
-            aria-label={`Nodes of the graph${of}; arrow keys move between them, Enter pins one`}
-            onFocus={(event) => {
-              // A click on a node also focuses the picture.
-              if (event.currentTarget.matches(":focus-visible")) setPointed(layout.dots[current]?.index);
+          <GraphDrawing
+            layout={layout}
+            label={`Nodes of the graph${of}; arrow keys move between them, Enter selects one, S pins it`}
+            shown={shown}
+            marks={drawn}
+            onPoint={setPointed}
+            onPick={(at, adds) => {
+              const { index } = layout.dots[at] as { index: number };
+              setCurrent(at);
+              if (adds) toggle(index);
+              else choose(index);
             }}
-            onBlur={() => setPointed(undefined)}
-            onKeyDown={(event) => {
+            onFocus={() => setPointed(layout.dots[current]?.index)}
+            onKey={(key) => {
               const dot = layout.dots[current];
-              if (dot !== undefined && (event.key === "Enter" || event.key === " ")) pin(dot.index);
-              else if (event.key === "Escape") setPinned(undefined);
-              else if (event.key in directions) move(next(layout.dots, current, event.key));
-              else return;
-              event.preventDefault();
+              if (dot === undefined) return false;
+              if (key === "Enter" || key === " ") choose(dot.index);
+              else if (key === "Escape") setSelected(undefined);
+              else if (key === "s" || key === "S") toggle(dot.index);
+              else {
+                const next = nextDot(layout.dots, current, key);
+                if (next === undefined) return false;
+                setCurrent(next);
+                setPointed(layout.dots[next]?.index);
+              }
+              return true;
             }}
-          >
-            {layout.lines.map(({ edge, path, color, width, opacity }) => (
-              <path
-                key={`${edge.source} ${edge.target}`}
-                d={path}
-                fill="none"
-                stroke={color}
-                stroke-width={width}
-                stroke-opacity={shown === undefined ? opacity : touching(edge) ? 0.9 : 0.04}
-              />
-            ))}
-            {layout.dots.map((dot, at) => (
-              // biome-ignore lint/a11y/noStaticElementInteractions: the arrow keys and Enter do the same.
-              <g
-                key={dot.index}
-                class={shown === dot.index ? "node shown" : "node"}
-                data-node={dot.index}
-                onMouseEnter={() => setPointed(dot.index)}
-                onMouseLeave={() => setPointed(undefined)}
-                onClick={() => {
-                  setCurrent(at);
-                  pin(dot.index);
-                }}
-              >
-                <circle
-                  class="area"
-                  cx={dot.x}
-                  cy={dot.y}
-                  r={Math.max(6, dot.size)}
-                  fill="none"
-                  pointer-events="all"
-                />
-                <Mark dot={dot} />
-              </g>
-            ))}
-            {layout.tokens.map(({ text, x, y }) => (
-              <text key={x} x={x} y={y} text-anchor="middle">
-                {shortToken(text)}
-              </text>
-            ))}
-            {layout.blocks.map(({ layer, x, y }) => (
-              <text key={layer} x={x} y={y} text-anchor="end" class="soft">
-                {layer === 0 ? "block 0" : layer}
-              </text>
-            ))}
-          </svg>
+          />
         </div>
       </div>
       <div aria-live="polite">
@@ -151,17 +170,39 @@ export function GraphPicture({ result, name, of = "" }: GraphPictureProps) {
           <NodeDetails
             result={result}
             index={shown}
-            isPinned={pinned === shown}
-            unpin={() => setPinned(undefined)}
+            isSelected={selected === shown}
+            clear={() => setSelected(undefined)}
+            isPinned={drawn.has(shown) && drawn.get(shown)?.kind !== "only"}
+            onPin={() => toggle(shown)}
+            actions={actions}
           />
         )}
       </div>
+      <Supernodes
+        result={result}
+        ids={ids}
+        marks={marks}
+        onMarks={onMarks}
+        of={of}
+        onSave={async () => saveText(`${name}.json`, "application/json", withMarks(await file(), marks))}
+      />
     </section>
   );
 }
 
-function nameOf(graph: DrawnGraph, node: DrawnNode): string {
-  return node.label ?? nodeName(graph, node);
+function drawnMarks(
+  ids: readonly string[],
+  marks: GraphMarks,
+  only: readonly number[] | undefined,
+): Map<number, DrawnMark> {
+  const drawn = new Map<number, DrawnMark>((only ?? []).map((at) => [at, { kind: "only" }]));
+  const pinned = new Set(marks.pinned);
+  for (const [at, id] of ids.entries()) {
+    const group = supernodeOf(marks, id);
+    if (group !== undefined) drawn.set(at, { kind: "grouped", text: `${group + 1}` });
+    else if (pinned.has(id)) drawn.set(at, { kind: "pinned" });
+  }
+  return drawn;
 }
 
 const columns = ["source", "target", "adds", "share of the influence"];
@@ -173,121 +214,4 @@ function rowsOf(result: DrawnGraph): (string | number)[][] {
     ...[name(source), name(target)],
     ...[value, influence],
   ]);
-}
-
-const directions: Readonly<Record<string, readonly [x: number, y: number]>> = {
-  ArrowLeft: [-1, 0],
-  ArrowRight: [1, 0],
-  ArrowUp: [0, -1],
-  ArrowDown: [0, 1],
-};
-
-/** The nearest node in a direction; the same one without any. */
-function next(dots: readonly Dot[], at: number, key: string): number {
-  const [from, [right, down]] = [dots[at] as Dot, directions[key] as readonly [number, number]];
-  let best = at;
-  let least = Number.POSITIVE_INFINITY;
-  for (const [other, { x, y }] of dots.entries()) {
-    const along = (x - from.x) * right + (y - from.y) * down;
-    const across = Math.abs((x - from.x) * down) + Math.abs((y - from.y) * right);
-    // Sideways moves stay in the row.
-    if (along <= 0 || (right !== 0 && across > 0)) continue;
-    if (along + across / 2 < least) [best, least] = [other, along + across / 2];
-  }
-  return best;
-}
-
-/** Full for nodes that others explain, hollow for those where the graph begins and ends. */
-function Mark({ dot }: { dot: Dot }) {
-  const { node, x, y, size } = dot;
-  const ink = { fill: "currentColor", stroke: "currentColor" };
-  const hollow = { ...ink, fill: "none" };
-  switch (node.kind) {
-    case "neuron":
-      return <circle cx={x} cy={y} r={size} {...ink} />;
-    case "head":
-      return <rect x={x - size} y={y - size} width={2 * size} height={2 * size} {...ink} />;
-    case "rest":
-    case "rounding":
-      return <path d={diamond(dot)} {...hollow} />;
-    default:
-      return <circle cx={x} cy={y} r={size} {...hollow} />;
-  }
-}
-
-interface DetailsProps {
-  result: DrawnGraph;
-  index: number;
-  isPinned: boolean;
-  unpin: () => void;
-}
-
-function NodeDetails({ result, index, isPinned, unpin }: DetailsProps) {
-  const node = result.nodes[index] as DrawnNode;
-  const { parents, children } = neighbours(result.edges, index, listed);
-  const name = nameOf(result, node);
-  return (
-    <>
-      <p>
-        <strong>{sentence(name)}</strong>
-        {node.kind !== "target" && `, ${percent(node.influence)} of the influence`}
-        {node.value !== null && `, value ${figureOf(node.value)}`}.{" "}
-        {isPinned && (
-          <Button class="quiet" onClick={unpin}>
-            Unpin
-          </Button>
-        )}
-      </p>
-      {isPinned && <HeadLink result={result} node={node} />}
-      <div class="graph-neighbours">
-        <Neighbours result={result} title="Strongest parents" edges={parents} end="source" />
-        <Neighbours result={result} title="Strongest children" edges={children} end="target" />
-      </div>
-    </>
-  );
-}
-
-/** Chat can edit heads, but not single neurons, and the served model may be another one. */
-function HeadLink({
-  result: { blocks },
-  node: { kind, layer, index },
-}: {
-  result: DrawnGraph;
-  node: DrawnNode;
-}) {
-  const server = known.state?.server;
-  const isOffered = server?.points.includes("head_out") === true && server.n_layer === blocks;
-  if (kind !== "head" || layer === null || index === null || !isOffered) return null;
-  return (
-    <p>
-      <ChatLink prepare={() => addEdit(headEdit(layer, index))}>Ablate this head in chat</ChatLink>
-    </p>
-  );
-}
-
-interface NeighboursProps {
-  result: DrawnGraph;
-  title: string;
-  edges: readonly GraphEdge[];
-  end: "source" | "target";
-}
-
-function Neighbours({ result, title, edges, end }: NeighboursProps) {
-  return (
-    <div>
-      <h3>{title}</h3>
-      {edges.length === 0 ? (
-        <p class="soft">None in the graph.</p>
-      ) : (
-        <ul>
-          {edges.map((edge) => (
-            <li key={edge[end]}>
-              {nameOf(result, result.nodes[edge[end]] as DrawnNode)}{" "}
-              <span class="number">{signed(edge.value)}</span>
-            </li>
-          ))}
-        </ul>
-      )}
-    </div>
-  );
 }

@@ -4,11 +4,13 @@ import { count } from "../../../findings/numbers.js";
 import { type GraphFile, readGraphFile } from "../graph-file.js";
 import { type GraphForm, graphForm, graphFormOf, graphRequest } from "../graph-request.js";
 import { jobRequest, labModel, submit, useConfig } from "../jobs.js";
+import { usePlace } from "../router.js";
 import { known, useTopic } from "../store.js";
 import { Area, Check, Field, NumberField } from "./fields.js";
 import { Fold } from "./fold.js";
 import { Button, Form, Problem, useFields, useTrying } from "./form.js";
-import { GraphPicture, JobGraph } from "./graph-picture.js";
+import { ChooseGraph, ComparedGraphs } from "./graph-compare.js";
+import { FileGraph } from "./graph-picture.js";
 import { JobResult } from "./job-result.js";
 import { ScriptMenu } from "./request-code.js";
 
@@ -25,6 +27,7 @@ interface NamedFile {
 /** The neurons and heads that a token's logit comes from. */
 export function GraphView({ id }: { id: string | undefined }) {
   useTopic("state");
+  const other = usePlace().query.get("with") ?? undefined;
   const { fields: form, set, bind } = useFields<GraphForm>(() => graphForm);
   const { problem, trying } = useTrying();
   const [file, setFile] = useState<NamedFile>();
@@ -36,15 +39,16 @@ export function GraphView({ id }: { id: string | undefined }) {
       <h1>Graph</h1>
       <Fold hasResult={id !== undefined}>
         <p class="soft">
-          Attribution graph: the neurons and attention heads that a token's logit comes from, and how they
-          affect each other. Attention, norms and gates stay as they are in one pass; the strongest nodes are
-          also removed for real.
+          Attribution graph: the neurons and attention heads, or features of transcoders, that a token's logit
+          comes from, and how they affect each other. Attention, norms and gates stay as they are in one pass;
+          the strongest nodes are also removed for real.
         </p>
         <Form onSubmit={run} problem={problem}>
           <Area label="Prompt" rows={2} {...bind("prompt")} />
           <p class="row">
             <Field label="Target token" placeholder="the most probable tokens" {...bind("target")} />
             <Field label="Foil token" placeholder="the mean logit" {...bind("foil")} />
+            <Field label="Transcoders" placeholder="none: neurons and heads" {...bind("transcoders")} />
             <NumberField
               label="After token"
               min={-limits.token_index}
@@ -79,9 +83,12 @@ export function GraphView({ id }: { id: string | undefined }) {
       </Fold>
       {file !== undefined && <ShownFile {...file} onClose={() => setFile(undefined)} />}
       {id !== undefined && (
-        <JobResult id={id} operation="graph">
-          {({ job }) => <JobGraph job={job} />}
-        </JobResult>
+        <>
+          <ChooseGraph id={id} other={other} />
+          <JobResult id={id} operation="graph">
+            {({ job }) => <ComparedGraphs job={job} other={other} />}
+          </JobResult>
+        </>
       )}
     </div>
   );
@@ -131,7 +138,7 @@ function ShownFile({ name, opened, graph, onClose }: NamedFile & { onClose: () =
           Close file
         </Button>
       </p>
-      <GraphPicture key={opened} result={graph} name="tapline-graph-file" of={` of ${name}`} />
+      <FileGraph key={opened} graph={graph} of={` of ${name}`} />
     </section>
   );
 }

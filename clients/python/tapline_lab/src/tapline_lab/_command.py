@@ -60,6 +60,7 @@ def main() -> int:
     except TaplineError as error:
         print(f"tapline: {error}", file=sys.stderr)
         return 1
+    os.environ.setdefault("TAPLINE_PYTHON", sys.executable)  # reads data at URLs, see _remote.py
     if os.name != "nt":
         os.execv(words[0], words)  # the same process: it gets all signals
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C also reaches the child, which then ends

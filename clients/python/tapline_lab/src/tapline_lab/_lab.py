@@ -12,6 +12,7 @@ from urllib.parse import quote
 from ._errors import TaplineError
 from ._http import Transport
 from ._job import Job
+from ._places import place_of
 from ._progress import progress_display
 from ._waiting import Waiting
 from .types import (
@@ -138,13 +139,14 @@ class Lab(Submitting):
     ) -> Job[ExtractResult]:
         """Writes the block outputs of a data set to .safetensors files.
 
-        `data` is a .txt or .jsonl file on the service's machine (or pass `examples`), `out` a folder there: if it has
-        finished files of the same extraction, the job resumes after them. Without `out` the files become artifacts.
+        `data` is a .txt, .jsonl, .csv or .parquet file, or a folder of Hugging Face `datasets`, on the service's machine or at a URL (or
+        pass `examples`); `out` a folder there, or an s3:// or gs:// URL: if it has finished files of the same extraction, the job
+        resumes after them. Without `out` the files become artifacts.
         Settings: layers, point, target, rows (all, last, mean, response), dtype (f32, f16, bf16), too_long (refuse, cut),
         shard (i, n), shard_tokens, plan.
         """
         paths = {"data": data, "out": out}
-        given = {name: os.path.abspath(path) for name, path in paths.items() if path is not None}
+        given = {name: place_of(path) for name, path in paths.items() if path is not None}
         return self.submit("extract", model, **given, **settings)
 
     def drift(
@@ -171,10 +173,11 @@ class Lab(Submitting):
 
     def graph(self, model: Model, prompt: str, **settings: Any) -> Job[GraphResult]:
         """An attribution graph: which neurons and attention heads the next tokens' logits come from, and how they affect
-        each other, with attention weights, norms and gates frozen.
+        each other, with attention weights, norms and gates frozen; with transcoders, their features instead.
 
-        Settings: position (token index; default: -1), target_token, foil_token, nodes (at most), first_token,
-        node_threshold, edge_threshold, measured (nodes to remove for real), seed.
+        Settings: position (token index; default: -1), target_token, foil_token, transcoders (name of a saved set, or of
+        one), zero_positions (first tokens without features), nodes (at most), first_token, node_threshold,
+        edge_threshold, measured (nodes to remove for real), seed.
         """
         return self.submit("graph", model, prompt=prompt, **settings)
 

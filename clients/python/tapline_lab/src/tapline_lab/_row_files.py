@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ._errors import TaplineError
+from ._places import is_url
 
 try:
     import numpy as np
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
 _FORMAT = "tapline extraction 1"
 _TYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "I32": "<i4"}
 _INDEX = re.compile(r"index(-\d+-of-\d+)?\.json")
-
-
-def is_url(path: str | os.PathLike[str]) -> bool:
-    """Whether fsspec reads it, rather than the file system."""
-    return isinstance(path, str) and re.match(r"[a-z][a-z0-9+.-]+://", path) is not None
 
 
 class LocalFolder:

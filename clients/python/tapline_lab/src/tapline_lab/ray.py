@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 from ._command import command
 from ._errors import TaplineError
 from ._model import load
+from ._places import place_of
 
 try:
     import numpy as np
@@ -133,7 +135,7 @@ def submit(
     pieces = folder / "parts"
     pieces.mkdir(parents=True, exist_ok=True)
     name = model if model == "demo" or not Path(model).exists() else str(Path(model).absolute())
-    wanted = {"model": name, "layers": list(layers), "data": str(Path(data).absolute()), **settings}
+    wanted = {"model": name, "layers": list(layers), "data": place_of(data), **settings}
     config = pieces / "extract.json"
     partial = config.with_suffix(f".{os.getpid()}.partial")
     partial.write_text(json.dumps(wanted))
@@ -203,7 +205,7 @@ def _merge(folder: str, out: str) -> list[dict[str, Any]]:
 
 def _tapline(words: list[str]) -> subprocess.CompletedProcess[str]:
     # It ends with this worker, also after kill -9.
-    environment = {**os.environ, "TAPLINE_PARENT": str(os.getpid())}
+    environment = {"TAPLINE_PYTHON": sys.executable, **os.environ, "TAPLINE_PARENT": str(os.getpid())}
     return subprocess.run([*command(), *words], env=environment, capture_output=True, text=True, check=False)
 
 

@@ -737,6 +737,10 @@ class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
     """Of each example the last token's activation (last, the default), the mean over its tokens, without a
     BOS token (mean), or the mean over the tokens of its text after its prompt (response), or every token's
     (all). With `from`, the extraction determines it."""
+    first_position: int
+    """With every token's rows: the first token index of each text to train on, from 0. Tokens before it and
+    BOS tokens are left out: many models without BOS use a text's first token as an attention sink, with very
+    large activations."""
     k: int
     """For topk and batchtopk: active features per activation."""
     batch: int
@@ -1066,8 +1070,11 @@ class ExtractSubmission(_ExtractSubmissionRequired, total=False):
     """Experiment seed."""
     examples: list[ExtractExample]
     data: str
-    """Instead of `examples`: absolute path of a file on the Lab's machine: .txt with one text per line, or
-    .jsonl whose entries are texts or objects with `text` and, optionally, `prompt`."""
+    """Instead of `examples`: absolute path on the Lab's machine, or a URL (s3, gs, https or http), of a .txt
+    file with one text per line, of a .jsonl file whose entries are texts or objects with `text` and,
+    optionally, `prompt`, or of a .csv file, a .parquet file or a folder of Hugging Face `datasets`
+    (save_to_disk) with columns of these names. URLs and the last three require Python with
+    tapline-lab[remote]."""
     point: BlockPoint
     """Point of each block to read: its output (block_out, default), its attention or MLP output (attn_out,
     ffn_out), the stream before these (block_in, mid), or the MLP's input (ffn_in). Models without this point
@@ -1088,9 +1095,9 @@ class ExtractSubmission(_ExtractSubmissionRequired, total=False):
     shard_tokens: int
     """Tokens per file: the most work that can be lost if the machine fails."""
     out: str
-    """Absolute path of a folder on the Lab's machine for the files, created if its parent exists. If it
-    contains finished files of the same extraction, the job resumes after them. Default: the files become
-    artifacts."""
+    """Absolute path of a folder on the Lab's machine for the files, created if its parent exists, or a URL
+    (s3 or gs), where each file is uploaded once it is complete. If it contains finished files of the same
+    extraction, the job resumes after them. Default: the files become artifacts."""
     plan: bool
     """Only count texts, tokens and bytes, without computing or writing anything."""
 
@@ -1569,8 +1576,8 @@ class _GraphSubmissionRequired(TypedDict):
 
 
 class GraphSubmission(_GraphSubmissionRequired, total=False):
-    """An attribution graph of neurons and attention heads (RelP): what each adds to the next tokens' logits
-    and to each other, with attention weights, norms and gates frozen."""
+    """An attribution graph of neurons and attention heads (RelP), or of transcoder features: what each adds
+    to the next tokens' logits and to each other, with attention weights and norms frozen."""
 
     revision: str
     """Pins a hub revision."""
@@ -1587,8 +1594,14 @@ class GraphSubmission(_GraphSubmissionRequired, total=False):
     foil_token: str
     """With `target_token`: a token whose logit is subtracted. Default: the mean of all logits is
     subtracted."""
+    transcoders: str
+    """Name of a set of saved transcoders (NAME-0, NAME-1, … of blocks 0, 1, …), or of a single one. The nodes
+    are then their features; blocks without a transcoder have error nodes only."""
+    zero_positions: int
+    """With `transcoders`: number of first tokens at which MLP outputs are constants, without features and
+    errors. Default: as the set states, otherwise 1 if the prompt starts with a BOS token."""
     nodes: int
-    """The most neurons and attention heads, each at one token, before pruning."""
+    """The most neurons and attention heads, or features, each at one token, before pruning."""
     first_token: bool
     """Also allow nodes at the first token. By default its neurons are summed up as rest: most models use the
     first token as an attention sink, with very large activations that are much the same in every text."""
@@ -1597,8 +1610,31 @@ class GraphSubmission(_GraphSubmissionRequired, total=False):
     edge_threshold: float
     """Of the edges between them, pruning keeps those that have this share of the influence."""
     measured: int
-    """The number of neurons and heads, the strongest for the first target, that are also removed one at a
-    time in the unfrozen model."""
+    """The number of nodes, the strongest for the first target, that are also removed one at a time in the
+    unfrozen model."""
+
+
+class GraphTranscoder(TypedDict):
+    layer: int
+    dictionary: str
+    """Name of the saved dictionary, for `feature` of an intervention."""
+    sha256: str
+    """Hash of its weights."""
+    point: str
+    """Point that it reads."""
+    writes: str
+    """Point at which its features are directions."""
+    features: int
+    active: int
+    """Active features at all tokens that count."""
+
+
+class GraphResultTranscoders(TypedDict):
+    name: str
+    zero_positions: int
+    """First tokens without features and errors."""
+    blocks: list[GraphTranscoder]
+    """The blocks that have a transcoder, upwards."""
 
 
 class GraphTargetPartsDirect(TypedDict):
@@ -1606,8 +1642,11 @@ class GraphTargetPartsDirect(TypedDict):
     """Directly from token embeddings, through the residual stream and frozen attention."""
     neurons: float
     heads: float
+    features: float
     rest: float
-    """From neurons that are not nodes."""
+    """From neurons, or active features, that are not nodes."""
+    errors: float
+    """From MLP outputs that no transcoder predicts; 0 without transcoders."""
     rounding: float
     """From the rounding of the file's products, which the linear paths lack."""
     constant: float
@@ -1617,6 +1656,10 @@ class GraphTargetPartsDirect(TypedDict):
 class GraphTargetPartsThrough(TypedDict):
     embeddings: float
     """Directly from token embeddings, through the residual stream and frozen attention."""
+    rest: float
+    """From neurons, or active features, that are not nodes."""
+    errors: float
+    """From MLP outputs that no transcoder predicts; 0 without transcoders."""
     rounding: float
     """From the rounding of the file's products, which the linear paths lack."""
     constant: float
@@ -1639,23 +1682,25 @@ class GraphTargetParts(TypedDict):
     direct: GraphTargetPartsDirect
     """The parts of the value that come directly from each kind of node."""
     through: GraphTargetPartsThrough
-    """The parts of the value through all paths, including neurons: only where they start."""
+    """The parts of the value through all paths, including neurons or features: only where they start. Without
+    transcoders, rest is 0, because paths through other neurons are also followed."""
 
 
 class GraphNode(TypedDict):
-    kind: Literal["embedding", "neuron", "head", "rest", "rounding", "target"]
-    """neuron: after the gate; head: an attention head's output at the token that reads; rest: the neurons of
-    a block at a token that are not nodes; rounding: what the pass computed there and the linear paths do
-    not."""
+    kind: Literal["embedding", "neuron", "head", "feature", "rest", "error", "rounding", "target"]
+    """neuron: after the gate; head: an attention head's output at the token that reads; feature: of the
+    block's transcoder; rest: the neurons or active features of a block at a token that are not nodes; error:
+    what the block's MLP writes at a token and its transcoder does not predict; rounding: what the pass
+    computed there and the linear paths do not."""
     layer: float | None
     """None for embeddings and targets."""
     position: int
     """Zero-based token index."""
     index: float | None
-    """Of the neuron, head or target; otherwise None."""
+    """Of the neuron, head, feature (in its dictionary) or target; otherwise None."""
     value: float | None
-    """A neuron's activation; a head's output in the direction in which it affects the targets; a target's
-    value; otherwise None."""
+    """A neuron's or feature's activation; a head's output in the direction in which it affects the targets; a
+    target's value; otherwise None."""
     influence: float
     """Share of the influence on the logits, directly and through other nodes."""
 
@@ -1671,27 +1716,39 @@ class GraphEdge(TypedDict):
     """Share of the influence of all edges after pruning."""
 
 
-class GraphResultSize(TypedDict):
+class _GraphResultSizeRequired(TypedDict):
     found: int
-    """Neurons and heads before pruning."""
+    """Neurons and heads, or features, before pruning."""
     kept: int
-    """Neurons and heads after it."""
+    """The same after it."""
     edges: int
     """Edges after pruning, including those not listed."""
 
 
-class GraphResultScores(TypedDict):
+class GraphResultSize(_GraphResultSizeRequired, total=False):
+    active: int
+    """With transcoders: active features, of which nodes are chosen."""
+
+
+class _GraphResultScoresRequired(TypedDict):
     replacement: float
-    """Share of the influence that starts at token embeddings; the remainder starts at neurons that are not
-    nodes, or at rounding."""
+    """Share of the influence that starts at token embeddings; the remainder starts at errors, at neurons or
+    features that are not nodes, or at rounding."""
     completeness: float
-    """Share of the edges of influential nodes, weighted by influence, that do not come from neurons that are
-    not nodes or from rounding."""
+    """Share of the edges of influential nodes, weighted by influence, that do not come from errors, from
+    neurons or features that are not nodes, or from rounding."""
     rounding: float
     """Share of the influence that starts at rounding."""
 
 
-class GraphResultClosing(TypedDict):
+class GraphResultScores(_GraphResultScoresRequired, total=False):
+    errors: float
+    """With transcoders: share of the influence that starts at errors."""
+    rest: float
+    """With transcoders: share of the influence that starts at features that are not nodes."""
+
+
+class _GraphResultClosingRequired(TypedDict):
     worst: float
     """The greatest difference of a node's value from the sum of its edges and its constant, over the L2 norm
     of these."""
@@ -1700,11 +1757,17 @@ class GraphResultClosing(TypedDict):
     attention: float
     """The greatest difference of a block's attention from its linear path, relative L2."""
     mlp: float
-    """The same of the MLPs."""
+    """The same of the MLPs; 0 with transcoders, which replace them."""
 
 
-class MeasuredNode(TypedDict):
-    kind: Literal["neuron", "head"]
+class GraphResultClosing(_GraphResultClosingRequired, total=False):
+    frozen: float
+    """With transcoders: the greatest difference between the edges of a measured feature and what its removal
+    changes in the frozen model, over its largest edge."""
+
+
+class _MeasuredNodeRequired(TypedDict):
+    kind: Literal["neuron", "head", "feature"]
     layer: int
     position: int
     index: int
@@ -1712,6 +1775,14 @@ class MeasuredNode(TypedDict):
     """What comes through it with everything frozen."""
     effect: float
     """What the first target loses when it is removed and nothing is frozen."""
+
+
+class MeasuredNode(_MeasuredNodeRequired, total=False):
+    direct: float
+    """Of a feature: its edge to the first target."""
+    frozen: float
+    """Of a feature: what the first target loses when it is removed with attention, norms and all other MLP
+    outputs frozen, computed upwards from the change. Equals `direct`."""
 
 
 class GraphResultMeasuredInterval(TypedDict):
@@ -1730,7 +1801,7 @@ class GraphResultMeasured(TypedDict):
     """95 % bootstrap interval over these nodes."""
 
 
-class GraphResult(TypedDict):
+class _GraphResultRequired(TypedDict):
     tokens: list[str]
     """Of the prompt, up to `position`."""
     token_ids: list[int]
@@ -1757,6 +1828,13 @@ class GraphResult(TypedDict):
     artifacts: list[str]
     """Names for `GET .../artifacts/{name}`."""
     provenance: Provenance
+
+
+class GraphResult(_GraphResultRequired, total=False):
+    model_fingerprint: str
+    """Fingerprint of the model's file, as in the capabilities of a serving model."""
+    transcoders: GraphResultTranscoders
+    """Absent without transcoders."""
 
 
 class CapabilitiesForward(TypedDict):
