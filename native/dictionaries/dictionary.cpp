@@ -23,6 +23,7 @@ constexpr size_t kRowsAtOnce = 256;
 constexpr size_t kProductsAtOnce = size_t{8} << 20U;
 /// Depth of one slice of packed weights, 32 wide: 16 KiB.
 constexpr int kDepth = 128;
+constexpr int kMostBlocks = 4096;
 
 /// The scaling of a row, x' = (x - centre) / divisor, and of its reconstruction, y' * factor + centre.
 struct Scale {
@@ -91,6 +92,9 @@ const Layout& checked(const Layout& layout) {
   if (layout.hidden < 1 || layout.features < 1 || layout.hidden > (1 << 20) || layout.features > (1 << 26))
     throw_error(ErrorCode::kInvalidArgument, "A dictionary of ", layout.features, " features of ",
                 layout.hidden, " values cannot be read.");
+  if (layout.blocks < 1 || layout.blocks > kMostBlocks)
+    throw_error(ErrorCode::kInvalidArgument, "A dictionary can write into 1 to ", kMostBlocks,
+                " blocks, got ", layout.blocks, ".");
   return layout;
 }
 
@@ -102,7 +106,8 @@ Dictionary::Dictionary(const Layout& layout)
       encoder_(file_, layout.encoder, layout.encoder_type, static_cast<size_t>(layout.features),
                static_cast<size_t>(layout.hidden)),
       encoder_bias_(file_.floats(layout.encoder_bias, static_cast<size_t>(layout.features))),
-      decoder_(file_, layout.decoder, layout.decoder_type, static_cast<size_t>(layout.features),
+      decoder_(file_, layout.decoder, layout.decoder_type,
+               static_cast<size_t>(layout.features) * static_cast<size_t>(layout.blocks),
                static_cast<size_t>(layout.hidden)),
       decoder_bias_(file_.floats(layout.decoder_bias, static_cast<size_t>(layout.hidden))) {
   const auto features = static_cast<size_t>(layout.features);
@@ -256,14 +261,18 @@ double Dictionary::linear_feature(int index, float* weights) const {
   return constant * static_cast<double>(gain_[index]) + static_cast<double>(magnitude_[index]);
 }
 
-void Dictionary::decoder_row(int index, float* row) const {
+void Dictionary::decoder_row(int index, int block, float* row) const {
   const auto hidden = static_cast<size_t>(layout_.hidden);
-  const float* found = decoder_.read(static_cast<size_t>(index), 0, hidden, row);
+  const size_t at = static_cast<size_t>(index) * static_cast<size_t>(layout_.blocks);
+  const float* found = decoder_.read(at + static_cast<size_t>(block), 0, hidden, row);
   if (found != row) std::copy_n(found, hidden, row);
 }
 
 std::vector<float> Dictionary::decode(const SparseRows& sparse, const float* rows, int threads,
                                       const CancelToken& cancel) const {
+  if (layout_.blocks > 1)
+    throw_error(ErrorCode::kInvalidArgument, "Features that write into ", layout_.blocks,
+                " blocks do not reconstruct a row.");
   const auto hidden = static_cast<size_t>(layout_.hidden);
   const size_t count = sparse.pointers.size() - 1;
   std::vector<float> out(count * hidden);

@@ -37,6 +37,9 @@ struct Layout {
   /// It predicts another point's row: scaling is not undone. `skip`, [hidden, hidden] or 0, is a linear term.
   bool transcoder = false;
   double skip = 0;
+  /// Blocks whose rows a cross-layer transcoder predicts parts of, from its own on; its decoder is [features,
+  /// blocks, hidden].
+  int blocks = 1;
 };
 
 /// Active features, row by row: those of row i are at pointers[i] ... pointers[i + 1] - 1, ascending by
@@ -64,6 +67,7 @@ class Dictionary {
   explicit Dictionary(const Layout& layout);
 
   int hidden() const { return layout_.hidden; }
+  int blocks() const { return layout_.blocks; }
   RowScaling scaling() const { return layout_.scaling; }
   /// Returns the index; throws kInvalidArgument if there is no such feature.
   int checked_feature(int index) const;
@@ -73,15 +77,16 @@ class Dictionary {
   SparseRows encode(const float* rows, size_t count, int threads, const CancelToken& cancel) const;
 
   /// Reconstructs rows from their active features: [count, hidden]. `rows` are the encoded rows, needed to
-  /// undo their scaling, and for a skip term.
+  /// undo their scaling, and for a skip term. Throws kInvalidArgument for a cross-layer transcoder, whose
+  /// features predict only a part of a row.
   std::vector<float> decode(const SparseRows& sparse, const float* rows, int threads,
                             const CancelToken& cancel) const;
 
   /// A feature's activation where it is active, as a linear function of the scaled row: writes the weights,
   /// [hidden], and returns the constant.
   double linear_feature(int index, float* weights) const;
-  /// A row of the decoder, [hidden].
-  void decoder_row(int index, float* row) const;
+  /// A feature's row of the decoder, [hidden]; `block` counts from the dictionary's own.
+  void decoder_row(int index, int block, float* row) const;
   /// [hidden]
   const float* decoder_bias() const { return decoder_bias_; }
   /// [hidden, hidden], row i of output i; null without a skip term.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -95,6 +94,9 @@ class Run {
     if (static_cast<size_t>(use.layout.hidden) != width())
       throw_error(ErrorCode::kInvalidArgument, "The transcoder of block ", layer, " has rows of ",
                   use.layout.hidden, ", the model of ", width(), ".");
+    if (use.layout.blocks < 1 || layer + static_cast<size_t>(use.layout.blocks) > layers())
+      throw_error(ErrorCode::kInvalidArgument, "The transcoder of block ", layer, " writes into ",
+                  use.layout.blocks, " blocks from its own on; the model has ", layers(), " blocks.");
     if (use.layout.scaling == dictionaries::RowScaling::kLayerNorm)
       throw_error(ErrorCode::kInvalidArgument, "The transcoder of block ", layer,
                   " centres and scales each row, which graphs do not support.");
@@ -129,18 +131,19 @@ class Run {
           std::max(heads, static_cast<size_t>(attention.heads) * static_cast<size_t>(attention.head_width));
       patterns += static_cast<size_t>(attention.heads) * n_ * n_ * sizeof(float);
     }
-    size_t decoders = 0;
-    size_t widest = 0;  // active features of a block
+    std::vector<size_t> writing(layers(), 0);  // active features, by the block that they write into
     bool skips = false;
     for (const LayerTranscoder& one : request_.transcoders) {
-      decoders += std::set<int32_t>(one.use.features.begin(), one.use.features.end()).size();
-      widest = std::max(widest, one.use.features.size());
+      const auto from = writing.begin() + one.layer;
+      std::for_each(from, from + one.use.layout.blocks,
+                    [&](size_t& count) { count += one.use.features.size(); });
       skips = skips || one.use.layout.skip > 0;
     }
     const size_t pass = layers() * n_ * (4 * width() + heads) * sizeof(float) + patterns;
     const size_t left = layers() * n_ * 4 * width() * size;
     const size_t weights = (4 * heads + (skips ? width() : 0)) * width() * (size + sizeof(float));
-    const size_t writings = (decoders + widest) * width() * size;
+    // Those of a block, and a token's before they are arranged.
+    const size_t writings = 2 * *std::max_element(writing.begin(), writing.end()) * width() * size;
     const size_t together = transcoder_rows_together(n_);
     const size_t batch = (together * width() + 1024 * (4 * width() + 3 * heads)) * size;
     const size_t removals = request_.tried * (n_ * 3 * (width() + heads) * size + nodes() * sizeof(double));
@@ -168,8 +171,9 @@ class Run {
                        static_cast<size_t>(request_.transcoders[next].layer) == layer;
       const TranscoderUse* use = has ? &request_.transcoders[next++].use : nullptr;
       const std::vector<T> stream = blocks.mlp_input<T>(layer);
-      found.emplace_back(use, passes_.stream().ffn_inputs[layer].steps, blocks.weights, stream,
-                         blocks.rows[layer], blocks.tokens, request_.zeros, team);
+      FrozenTranscoder<T> one(use, passes_.stream().ffn_inputs[layer].steps, blocks.weights, stream,
+                              blocks.rows[layer], found, blocks.tokens, request_.zeros, team);
+      found.push_back(std::move(one));
     }
     return found;
   }
@@ -243,12 +247,16 @@ class Run {
     });
     found.tried.resize(std::min(request_.tried, found.tried.size()));
     const std::vector<size_t> offsets = replaced.offsets();
+    std::vector<float> row(width());
     for (const size_t node : found.tried) {
-      const auto layer = static_cast<size_t>(found.layers[node]);
-      const T* writes = replaced.transcoders[layer].writes(found.edges.nodes[node] - offsets[layer]);
+      const auto own = static_cast<size_t>(found.layers[node]);
+      const FrozenTranscoder<T>& transcoder = replaced.transcoders[own];
       std::vector<float>& loss = found.losses.emplace_back();
-      for (size_t k = 0; k < width(); ++k)
-        loss.push_back(static_cast<float>(-found.activations[node] * static_cast<double>(writes[k])));
+      for (size_t layer = own; transcoder.writes_into(layer); ++layer) {
+        transcoder.written(found.edges.nodes[node] - offsets[own], layer, row.data());
+        for (const float value : row)
+          loss.push_back(static_cast<float>(-found.activations[node] * static_cast<double>(value)));
+      }
     }
     found.frozen = frozen_removals(replaced, targets, found.edges.nodes, found.tried, team, cancel_);
   }

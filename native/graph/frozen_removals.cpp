@@ -40,7 +40,7 @@ class Ascent {
       read_features(layer, read);
       pass_skip(layer, read);
     }
-    begin(layer);
+    write(layer);
   }
 
   std::vector<double> finish() {
@@ -101,15 +101,23 @@ class Ascent {
     for (size_t k = 0; k < made.size(); ++k) changes_[k] += made[k];
   }
 
-  void begin(size_t layer) {
-    const FrozenTranscoder<T>& transcoder = replaced_.transcoders[layer];
+  /// Takes what removed features wrote into a layer's output out of it.
+  void write(size_t layer) {
+    while (count_ < order_.size() && nodes_[removed_[order_[count_]]] < offsets_[layer + 1]) ++count_;
     const auto hidden = static_cast<size_t>(blocks_.hidden());
-    for (; count_ < order_.size() && nodes_[removed_[order_[count_]]] < offsets_[layer + 1]; ++count_) {
-      const size_t one = nodes_[removed_[order_[count_]]] - offsets_[layer];
-      T* change = changes_.data() + count_ * blocks_.last.size() +
-                  static_cast<size_t>(transcoder.token(one)) * hidden;
+    std::vector<float> row(hidden);
+    for (size_t i = 0; i < count_; ++i) {
+      const size_t node = nodes_[removed_[order_[i]]];
+      const auto above = std::upper_bound(offsets_.begin(), offsets_.end(), node);
+      const auto from = static_cast<size_t>(above - offsets_.begin()) - 1;
+      const FrozenTranscoder<T>& transcoder = replaced_.transcoders[from];
+      if (!transcoder.writes_into(layer)) continue;
+      const size_t one = node - offsets_[from];
+      transcoder.written(one, layer, row.data());
+      T* change =
+          changes_.data() + i * blocks_.last.size() + static_cast<size_t>(transcoder.token(one)) * hidden;
       for (size_t k = 0; k < hidden; ++k)
-        change[k] = -static_cast<T>(transcoder.activations()[one]) * transcoder.writes(one)[k];
+        change[k] -= static_cast<T>(transcoder.activations()[one]) * static_cast<T>(row[k]);
     }
   }
 

@@ -21,24 +21,29 @@ struct TranscoderUse {
   std::vector<int32_t> features;
 };
 
-/// A block's MLP output in one pass as what a transcoder's active features write, a linear term, constants
-/// and an error per token. T is float or double.
+/// A block's MLP output in one pass as what active features of transcoders write, a linear term, constants and
+/// an error per token. T is float or double.
 template <class T>
 class FrozenTranscoder {
  public:
-  /// Without `use`, the whole output is an error. `steps` lead from the stream, `stream` [tokens, hidden], to
-  /// ffn_in. At the first `zeros` tokens, the output is constant.
+  /// `below` are of all lower blocks: rows that cross-layer features of these write here count as predicted.
+  /// Without `use`, all the rest is an error. `steps` lead from the stream, `stream` [tokens, hidden], to ffn_in. At the
+  /// first `zeros` tokens, the output is constant.
   FrozenTranscoder(const TranscoderUse* use, const std::vector<PathStep>& steps, const WeightFile& weights,
-                   const std::vector<T>& stream, const BlockRows& rows, int tokens, int zeros,
-                   ThreadTeam& team);
+                   const std::vector<T>& stream, const BlockRows& rows,
+                   const std::vector<FrozenTranscoder>& below, int tokens, int zeros, ThreadTeam& team);
 
   size_t active() const { return activations_.size(); }
   int token(size_t i) const { return use_->tokens[i]; }
   int feature(size_t i) const { return use_->features[i]; }
   /// By active feature, from the stream.
   const std::vector<double>& activations() const { return activations_; }
-  /// What an active feature writes per unit of its activation, [hidden].
-  const T* writes(size_t i) const { return decoder_.data() + rows_[i] * hidden_; }
+  /// The first active feature at a token or a later one.
+  size_t first_at(int token) const;
+  /// Whether active features write into a block's output: this one's or, across layers, a later one's.
+  bool writes_into(size_t layer) const;
+  /// The row that an active feature writes there per unit of its activation, [hidden], read from the file.
+  void written(size_t i, size_t layer, float* row) const;
   const std::vector<T>& constants() const { return constants_; }  // [tokens, hidden]
   const std::vector<T>& errors() const { return errors_; }        // [tokens, hidden]
   /// How far ffn_in is from the steps, relative L2; 0 if it is not read.
@@ -71,18 +76,19 @@ class FrozenTranscoder {
                          ThreadTeam& team) const;
 
  private:
-  void read_features(const dictionaries::Dictionary& dictionary);
-  void predict(const dictionaries::Dictionary& dictionary, const BlockRows& rows, int zeros,
+  void read_features();
+  void subtract_features(const FrozenTranscoder& of, std::vector<double>& left) const;
+  void predict(const BlockRows& rows, const std::vector<FrozenTranscoder>& below, int zeros,
                ThreadTeam& team);
 
   const TranscoderUse* use_;
+  std::unique_ptr<dictionaries::Dictionary> dictionary_;
+  size_t layer_;
   size_t hidden_;
   size_t tokens_;
   std::unique_ptr<FrozenPath<T>> path_;       // to what features read
   std::unique_ptr<FrozenPath<T>> skip_path_;  // to what the linear term reads
   std::vector<double> activations_;
-  std::vector<size_t> rows_;  // of the decoder, by active feature
-  std::vector<T> decoder_;    // [different features, hidden]
   std::vector<T> constants_;
   std::vector<T> errors_;
   double apart_ = 0;

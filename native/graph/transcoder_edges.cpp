@@ -19,31 +19,39 @@ constexpr size_t kMostRows = 8192;
 // Rows between two looks at the cancel token.
 constexpr size_t kChunkRows = 512;
 
-/// What a block writes, token by token: its active features' rows, its error and its constants, to be
-/// multiplied with many functions.
+/// A block's MLP output in parts, token by token: rows of active features, of this block and, across layers, of
+/// lower ones, its error and its constants, to be multiplied with many functions.
 template <class T>
 class Writings {
  public:
-  Writings(const FrozenTranscoder<T>& of, int tokens, int hidden, ThreadTeam& team)
-      : of_(of), hidden_(hidden), first_(static_cast<size_t>(tokens) + 1, 0) {
-    for (size_t i = 0; i < of.active(); ++i) ++first_[static_cast<size_t>(of.token(i)) + 1];
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
-    for (size_t token = 0; token < static_cast<size_t>(tokens); ++token) {
-      std::vector<T> rows;
-      rows.reserve((first_[token + 1] - first_[token] + 2) * static_cast<size_t>(hidden));
-      for (size_t i = first_[token]; i < first_[token + 1]; ++i)
-        rows.insert(rows.end(), of.writes(i), of.writes(i) + hidden);
-      for (const std::vector<T>* list : {&of.errors(), &of.constants()}) {
-        const auto from = list->begin() + static_cast<ptrdiff_t>(token) * hidden;
-        rows.insert(rows.end(), from, from + hidden);
+  Writings(const ReplacedBlocks<T>& replaced, size_t layer, ThreadTeam& team)
+      : transcoders_(replaced.transcoders), hidden_(replaced.blocks.hidden()) {
+    std::vector<float> row(static_cast<size_t>(hidden_));
+    for (int token = 0; token < replaced.blocks.tokens; ++token) {
+      std::vector<Writer>& writers = writers_.emplace_back();
+      for (size_t from = 0; from <= layer; ++from) {
+        const FrozenTranscoder<T>& one = transcoders_[from];
+        if (!one.writes_into(layer)) continue;
+        const size_t end = one.first_at(token + 1);
+        for (size_t i = one.first_at(token); i < end; ++i) writers.push_back({from, i});
       }
-      const int height = static_cast<int>(rows.size()) / hidden;
+      std::vector<T> rows;
+      rows.reserve((writers.size() + 2) * row.size());
+      for (const Writer& writer : writers) {
+        transcoders_[writer.layer].written(writer.feature, layer, row.data());
+        rows.insert(rows.end(), row.begin(), row.end());
+      }
+      for (const std::vector<T>* list : {&transcoders_[layer].errors(), &transcoders_[layer].constants()}) {
+        const auto from = list->begin() + static_cast<ptrdiff_t>(token) * hidden_;
+        rows.insert(rows.end(), from, from + hidden_);
+      }
+      const int height = static_cast<int>(rows.size()) / hidden_;
       products_.push_back(
-          std::make_unique<FixedProduct<T>>(rows.data(), height, hidden, /*transposed=*/false, team));
+          std::make_unique<FixedProduct<T>>(rows.data(), height, hidden_, /*transposed=*/false, team));
     }
   }
 
-  /// take(function, active feature, part), error(function, token, part), constant(function, part).
+  /// take(function, layer, active feature of it, part), error(function, token, part), constant(function, part).
   template <class Take, class Error, class Constant>
   void apply(const std::vector<T>& functions, int count, const Take& take, const Error& error,
              const Constant& constant, ThreadTeam& team) const {
@@ -60,8 +68,8 @@ class Writings {
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
         const T* parts = found.data() + i * width;
         for (size_t k = 0; k + 2 < width; ++k) {
-          const size_t one = first_[token] + k;
-          take(i, one, static_cast<double>(parts[k]) * of_.activations()[one]);
+          const auto& [layer, one] = writers_[token][k];
+          take(i, layer, one, static_cast<double>(parts[k]) * transcoders_[layer].activations()[one]);
         }
         error(i, token, static_cast<double>(parts[width - 2]));
         constant(i, static_cast<double>(parts[width - 1]));
@@ -70,9 +78,14 @@ class Writings {
   }
 
  private:
-  const FrozenTranscoder<T>& of_;
+  struct Writer {
+    size_t layer;
+    size_t feature;  // among its active ones
+  };
+
+  const std::vector<FrozenTranscoder<T>>& transcoders_;
   int hidden_;
-  std::vector<size_t> first_;  // active feature of each token
+  std::vector<std::vector<Writer>> writers_;  // by token
   std::vector<std::unique_ptr<FixedProduct<T>>> products_;
 };
 
@@ -84,7 +97,7 @@ struct BlockWeights {
   std::unique_ptr<typename FrozenTranscoder<T>::Skip> skip;
 
   BlockWeights(const ReplacedBlocks<T>& replaced, size_t layer, ThreadTeam& team)
-      : writings(replaced.transcoders[layer], replaced.blocks.tokens, replaced.blocks.hidden(), team),
+      : writings(replaced, layer, team),
         attention(replaced.blocks.template frozen_attention<T>(layer, team)) {
     if (replaced.transcoders[layer].has_skip())
       skip = std::make_unique<typename FrozenTranscoder<T>::Skip>(replaced.transcoders[layer], team);
@@ -123,7 +136,9 @@ class Chunk {
     if (count_ > 0) {
       weights.writings.apply(
           rows_, static_cast<int>(count_),
-          [&](size_t i, size_t one, double part) { at(i, matrix_.feature_column(layer, one)) = part; },
+          [&](size_t i, size_t from, size_t one, double part) {
+            at(i, matrix_.feature_column(from, one)) += part;
+          },
           [&](size_t i, size_t token, double part) { at(i, matrix_.error_column(layer, token)) = part; },
           [&](size_t i, double part) { constants_[i] += part; }, team_);
     }

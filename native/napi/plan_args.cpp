@@ -131,7 +131,7 @@ dictionaries::Layout dictionary_layout(const Napi::Value& given) {
               "features", layout.features, "k", layout.k, "encoder", layout.encoder, "encoderBias",
               layout.encoder_bias, "decoder", layout.decoder, "decoderBias", layout.decoder_bias, "threshold",
               layout.threshold, "gain", layout.gain, "magnitudeBias", layout.magnitude, "transcoder",
-              layout.transcoder, "skip", layout.skip);
+              layout.transcoder, "skip", layout.skip, "blocks", layout.blocks);
   layout.activation = name_field<dictionaries::Activation>(
       object, "activation", std::array{"relu", "jumprelu", "topk", "topk_raw", "gated"});
   layout.scaling = name_field<dictionaries::RowScaling>(object, "rowScaling",

@@ -232,6 +232,10 @@ export const StoredDictionary = Type.Object(
         description: "For a transcoder: the point of the block that it predicts. Absent for autoencoders.",
       }),
     ),
+    writes_blocks: optional.Integer({
+      description:
+        "For a block of a cross-layer transcoder: number of blocks that its features write into, from its own on.",
+    }),
     skip: optional(Type.Boolean({ description: "For a transcoder: whether it has a linear skip term." })),
     k: orNull(Type.Integer({ description: "Features that stay active per activation, for topk." })),
     row_scaling: Type.Enum(["none", "constant_norm", "layer_norm"]),

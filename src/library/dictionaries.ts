@@ -96,6 +96,7 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
     const optional = {
       ...{ threshold: at("threshold"), gain: at("gain"), magnitudeBias: at("b_mag"), skip: at("W_skip") },
       transcoder: stored.writes === undefined ? undefined : true,
+      blocks: stored.writes_blocks,
     };
     return {
       stored,
@@ -120,12 +121,26 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
 
   /**
    * Opens a dictionary that fits a model. Whether the model has the point it reads is known only from its graph.
-   * @throws UserError if its width or layer does not fit
+   * @throws UserError if its width or layer does not fit, or if its features write into several blocks
    */
   async fitting(name: string, model: ModelSize): Promise<OpenDictionary> {
+    const found = await this.#anyFitting(name, model);
+    if (found.stored.writes_blocks === undefined) return found;
+    throw new UserError(
+      `The dictionary ${name} is part of a cross-layer transcoder, whose features write into the MLP outputs of several blocks; only graph can use it.`,
+    );
+  }
+
+  async #anyFitting(name: string, model: ModelSize): Promise<OpenDictionary> {
     const found = await this.open(name);
     checkWidth(`The dictionary ${name}`, found.stored.n_embd, model);
-    checkBlock(`The dictionary ${name}`, found.stored.layer, model);
+    const { layer, writes_blocks: blocks } = found.stored;
+    checkBlock(`The dictionary ${name}`, layer, model);
+    if (blocks !== undefined && layer + blocks !== model.nLayer) {
+      throw new UserError(
+        `The dictionary ${name} writes into blocks ${layer} to ${layer + blocks - 1}; the model's last block is ${model.nLayer - 1}.`,
+      );
+    }
     return found;
   }
 
@@ -138,7 +153,7 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
     const members = all.includes(name) ? [name] : all.filter((one) => isMember(name, one));
     // Without members, the error lists what there is.
     const found = await Promise.all(
-      (members.length > 0 ? members : [name]).map((one) => this.fitting(one, model)),
+      (members.length > 0 ? members : [name]).map((one) => this.#anyFitting(one, model)),
     );
     const blocks = new Map<number, string>();
     for (const { stored } of found) {
@@ -254,18 +269,18 @@ function* pieces(
   dictionary: Dictionary,
   place: { layer: number; point: BlockPoint; source: string | null },
 ): Generator<Uint8Array> {
-  const { hidden, features } = dictionary;
+  const { hidden, features, blocks } = dictionary;
   const one = (data: Float32Array) => ({ dtype: "F32" as WrittenType, shape: [data.length], data });
   // Matrices published in 16 bits stay so: half the size, without loss.
-  const matrix = (data: Float32Array) => ({
+  const matrix = (data: Float32Array, ...shape: number[]) => ({
     ...(narrowExactly(data) ?? { dtype: "F32" as const, data }),
-    shape: [features, hidden],
+    shape,
   });
   const square = (data: Float32Array) => ({ dtype: "F32" as WrittenType, shape: [hidden, hidden], data });
   // 32-bit numbers first: an odd number of 16-bit ones would misalign what follows.
   const matrices = [
-    ["W_enc", matrix(dictionary.encoder)],
-    ["W_dec", matrix(dictionary.decoder)],
+    ["W_enc", matrix(dictionary.encoder, features, hidden)],
+    ["W_dec", matrix(dictionary.decoder, features, ...(blocks === undefined ? [] : [blocks]), hidden)],
   ] as const;
   const tensors = {
     ...Object.fromEntries(matrices.filter(([, { dtype }]) => dtype === "F32")),
@@ -290,6 +305,7 @@ function* pieces(
     ...(dictionary.transcoder && {
       writes: pointOf("The transcoder", origin.writes),
       skip: dictionary.skip !== undefined,
+      ...(blocks !== undefined && { writes_blocks: blocks }),
       ...(origin.hookOut !== undefined && { hook_out: origin.hookOut }),
     }),
     k: dictionary.k > 0 ? dictionary.k : null,

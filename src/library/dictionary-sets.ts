@@ -6,8 +6,8 @@ import { absent } from "../files/absent.js";
 import type { Dictionaries } from "./dictionaries.js";
 import type { FromHub } from "./layout-files.js";
 
-/** Weights of one block in the folder of a set: circuit-tracer's, and tapline's own. */
-const member = /^(?:layer_|sae-layer-)(\d{1,3})\.safetensors$/;
+/** Weights of one block in the folder of a set: circuit-tracer's, also across layers, and tapline's own. */
+const member = /^(?:layer_|W_enc_|sae-layer-)(\d{1,3})\.safetensors$/;
 
 /** The blocks of a set's folder, and their weights. */
 function membersAmong(names: readonly string[]): Map<number, string> {

@@ -41,6 +41,8 @@ export interface DictionaryPlaces {
   transcoder?: boolean;
   /** [hidden, hidden], for a transcoder with a skip term. */
   skip?: number;
+  /** Of a cross-layer transcoder: blocks that its features write into, from its own on; the decoder is [features, blocks, hidden]. */
+  blocks?: number;
 }
 
 /** Active features, row by row: row i has those from pointers[i] to pointers[i + 1] - 1, ascending by feature. */

@@ -87,6 +87,29 @@ test("a hub folder gives the same dictionary, downloading only its files", async
   assert.equal([local.sha256, local.source], [stored.sha256, null]);
 });
 
+test("a cross-layer transcoder's block is downloaded with its decoders, and no other block's", async () => {
+  const config = ["model_kind: cross_layer_transcoder", "feature_input_hook: hook_resid_mid"];
+  const encoder = (layer: number) =>
+    encodeSafetensors({
+      [`W_enc_${layer}`]: { shape: [2, 3], data: ramp(6, 0) },
+      [`b_enc_${layer}`]: { shape: [2], data: ramp(2, -1) },
+      [`b_dec_${layer}`]: { shape: [3], data: ramp(3, 2) },
+    });
+  const decoder = (layer: number) =>
+    encodeSafetensors({ [`W_dec_${layer}`]: { shape: [2, 3 - layer, 3], data: ramp(18 - 6 * layer, 1) } });
+  hub.repositories["tiny/clt"] = {
+    files: {
+      "config.yaml": Buffer.from([...config, "feature_output_hook: hook_mlp_out"].join("\n")),
+      ...Object.fromEntries([0, 1, 2].map((layer) => [`W_enc_${layer}.safetensors`, encoder(layer)])),
+      ...Object.fromEntries([0, 1, 2].map((layer) => [`W_dec_${layer}.safetensors`, decoder(layer)])),
+    },
+  };
+  const stored = await add("tiny/clt/W_enc_1.safetensors");
+  assert.equal([stored.layer, stored.writes_blocks, stored.features], [1, 2, 2]);
+  assert.equal(asked().sort(), ["W_dec_1.safetensors", "W_enc_1.safetensors", "config.yaml"]);
+  assert.match(await refusal("tiny/clt"), /^The folder has 3 dictionaries, such as /);
+});
+
 test("cached files need no hub", async () => {
   await add("tiny/saes/layer_3");
   const before = hub.requests.length;

@@ -5,7 +5,12 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Dictionaries } from "../../src/library/index.js";
 import { type Context, encodeRows, type GraphTranscoderUse } from "../../src/native/index.js";
-import { randomTranscoder, writeSetConfig, writeTranscoder } from "../support/random-transcoders.js";
+import {
+  randomTranscoder,
+  writeCrossLayer,
+  writeSetConfig,
+  writeTranscoder,
+} from "../support/random-transcoders.js";
 import { rejects, scratch, someTokens } from "./demo-model.js";
 import { architectures, hidden, opened, vocabulary, writeArchitecture } from "./linear-model.js";
 
@@ -15,26 +20,46 @@ const targets = [
   { position: 6, token: 11, minus: 200, weight: 0.75 },
   { position: 5, token: 40, weight: 0.25 },
 ];
-/** Blocks that have a transcoder. */
-const layers = [0, 2];
+const blocks = 3;
+
+/** A set's files, by the blocks that have a transcoder. */
+type WriteSet = (place: string) => ReadonlyMap<number, string>;
+
+const perLayer: WriteSet = (place) => {
+  writeSetConfig(place);
+  return new Map(
+    [0, 2].map((layer) => {
+      writeTranscoder(
+        place,
+        layer,
+        randomTranscoder(layer, { width: hidden, features: 60, skip: true, jump: false }),
+      );
+      return [layer, `layer_${layer}.safetensors`];
+    }),
+  );
+};
+
+const across: WriteSet = (place) => {
+  writeCrossLayer(place, { width: hidden, features: 40, blocks, jump: false });
+  return new Map([0, 1, 2].map((layer) => [layer, `W_enc_${layer}.safetensors`]));
+};
 
 /** Random transcoders of a model's blocks and their active features from the second token on. */
-async function encoded(context: Context, name: string): Promise<GraphTranscoderUse[]> {
+async function encoded(
+  context: Context,
+  name: string,
+  write: WriteSet = perLayer,
+): Promise<GraphTranscoderUse[]> {
   const point = context.points.ffn_in.supported ? "ffn_in" : "block_in";
-  const place = join(folder, `${name}-set`);
+  const place = join(folder, `${name}-${write === across ? "across" : "set"}`);
   mkdirSync(place, { recursive: true });
-  writeSetConfig(place);
+  const files = write(place);
   const dictionaries = new Dictionaries(join(place, "home"));
-  const captures = layers.map((layer) => ({ layer, point }) as const);
+  const captures = [...files.keys()].map((layer) => ({ layer, point }) as const);
   const { captures: rows } = await context.forward({ sequences: [{ tokens }], captures });
   const uses: GraphTranscoderUse[] = [];
-  for (const [i, layer] of layers.entries()) {
-    writeTranscoder(
-      place,
-      layer,
-      randomTranscoder(layer, { width: hidden, features: 60, skip: true, jump: false }),
-    );
-    await dictionaries.add(`one-${layer}`, join(place, `layer_${layer}.safetensors`));
+  for (const [i, [layer, file]] of [...files].entries()) {
+    await dictionaries.add(`one-${layer}`, join(place, file));
     const { places } = await dictionaries.open(`one-${layer}`);
     const { pointers, indices } = await encodeRows(
       places,
@@ -47,12 +72,16 @@ async function encoded(context: Context, name: string): Promise<GraphTranscoderU
   return uses;
 }
 
-for (const name of Object.keys(architectures)) {
-  test(`${name}: sums close, and removals in the frozen model equal edges`, async () => {
+const cases = Object.keys(architectures).flatMap((name) => [
+  { name, write: perLayer, what: name },
+  { name, write: across, what: `${name}, across layers` },
+]);
+for (const { name, write, what } of cases) {
+  test(`${what}: sums close, and removals in the frozen model equal edges`, async () => {
     const path = join(folder, `${name}.gguf`);
     await writeArchitecture(path, name);
     await opened(path, async (context) => {
-      const transcoders = await encoded(context, name);
+      const transcoders = await encoded(context, name, write);
       const request = { tokens, targets, transcoders, zeros: 1, nodes: 1000, tried: 12 };
       const precise = await context.transcoderGraph({ ...request, precise: true });
       const plain = await context.transcoderGraph(request);
@@ -64,7 +93,7 @@ for (const name of Object.keys(architectures)) {
       assert.ok(count > 50, `${count} nodes`);
       const { columns } = plain.edges;
       const n = tokens.length;
-      assert.is(columns, n + count + 3 * 3 * n);
+      assert.is(columns, n + count + 3 * blocks * n);
       let read = 0;
       for (const [found, bound] of [
         [precise, 1e-6],
@@ -110,6 +139,13 @@ test("active features must be valid, and the layers ascending", async () => {
       graph({ transcoders: [...transcoders].reverse() }),
       "INVALID_ARGUMENT",
       /must be of ascending layers up to 2, got 0\./,
+    );
+    const [first, second] = transcoders as [GraphTranscoderUse, GraphTranscoderUse];
+    const far = { ...second, dictionary: { ...second.dictionary, blocks: 2 } };
+    await rejects(
+      graph({ transcoders: [first, far] }),
+      "INVALID_ARGUMENT",
+      /The transcoder of block 2 writes into 2 blocks from its own on; the model has 3 blocks\./,
     );
     await rejects(graph({ targets: [] }), "INVALID_ARGUMENT", /At least one target is needed\./);
     const signal = AbortSignal.abort();

@@ -55,13 +55,56 @@ export function writeTranscoder(folder: string, layer: number, one: RandomTransc
   writeFileSync(join(folder, `layer_${layer}.safetensors`), encodeSafetensors(arrays));
 }
 
+/**
+ * Writes a cross-layer transcoder of random weights in circuit-tracer's layout, `W_enc_N.safetensors` and `W_dec_N.safetensors` of
+ * each block and `config.yaml`.
+ */
+export function writeCrossLayer(
+  folder: string,
+  {
+    width,
+    features,
+    blocks,
+    jump = true,
+    ...hooks
+  }: {
+    width: number;
+    features: number;
+    blocks: number;
+    jump?: boolean;
+    input?: string;
+    output?: string;
+  },
+): void {
+  writeSetConfig(folder, { kind: "cross_layer_transcoder", ...hooks });
+  for (let layer = 0; layer < blocks; layer++) {
+    const count = blocks - layer;
+    const one = randomTranscoder(layer + 100, { width, features, jump });
+    const { decoder } = randomTranscoder(layer + 200, { width, features: features * count });
+    const vector = (data: Float32Array) => ({ shape: [data.length], data });
+    const arrays = {
+      [`W_enc_${layer}`]: { shape: [features, width], data: one.encoder },
+      [`b_enc_${layer}`]: vector(one.encoderBias),
+      [`b_dec_${layer}`]: vector(one.decoderBias),
+      ...(one.threshold && { [`threshold_${layer}`]: vector(one.threshold) }),
+    };
+    writeFileSync(join(folder, `W_enc_${layer}.safetensors`), encodeSafetensors(arrays));
+    const written = { [`W_dec_${layer}`]: { shape: [features, count, width], data: decoder } };
+    writeFileSync(join(folder, `W_dec_${layer}.safetensors`), encodeSafetensors(written));
+  }
+}
+
 /** Writes the description of a set. */
 export function writeSetConfig(
   folder: string,
-  { input = "mlp.hook_in", output = "hook_mlp_out" }: { input?: string; output?: string } = {},
+  {
+    kind = "transcoder_set",
+    input = "mlp.hook_in",
+    output = "hook_mlp_out",
+  }: { kind?: string; input?: string; output?: string } = {},
 ): void {
   const lines = [
-    "model_kind: transcoder_set",
+    `model_kind: ${kind}`,
     `feature_input_hook: "${input}"`,
     `feature_output_hook: "${output}"`,
   ];

@@ -13,6 +13,9 @@ const shape = { blocks: 4, hidden: 192, feedForward: 512, heads: 6, kvHeads: 2, 
 const tokens = Int32Array.from({ length: 12 }, (_, i) => (i === 0 ? 1 : (i * 197 + 5) % 1024));
 const settings: Record<string, Setting> = {
   "random transcoders": { shape, features: 512, skip: false, tokens, threads: 2, batch: 64 },
+  "a random cross-layer transcoder": {
+    ...{ shape, features: 256, skip: false, across: true, tokens, threads: 2, batch: 64 },
+  },
   "random skip transcoders": { shape, features: 512, skip: true, tokens, threads: 2, batch: 64 },
 };
 

@@ -49,7 +49,8 @@ export function registerDictionary(program: Command): void {
 Layouts: SAELens, Gemma Scope 1 and 2, Llama Scope, sparsify,
 dictionary_learning, Qwen-Scope, Goodfire, and files written by tapline sae.
 A folder with layer_0.safetensors, layer_1.safetensors, … is a set: its
-transcoders are saved as NAME-0, NAME-1, …
+transcoders are saved as NAME-0, NAME-1, … So is a cross-layer transcoder,
+with W_enc_0.safetensors, W_dec_0.safetensors, …
 
 Examples:
   tapline dictionary add mine tapline-sae-1a2b3c4d/sae-layer-5.safetensors
@@ -116,6 +117,7 @@ function picture(stored: StoredDictionary): string {
     writes,
     hook_out,
     skip,
+    writes_blocks: blocks,
     trained_on,
     notes,
     source,
@@ -127,9 +129,14 @@ function picture(stored: StoredDictionary): string {
     ...(writes === undefined
       ? []
       : [
-          `a transcoder${skip ? " with a skip connection" : ""}: writes ${writes} of block ${layer}${hook_out === undefined ? "" : ` (${hook_out})`}`,
+          `a ${blocks === undefined ? "" : "cross-layer "}transcoder${skip ? " with a skip connection" : ""}: writes ${writes} of ${writtenBlocks(stored)}${hook_out === undefined ? "" : ` (${hook_out})`}`,
         ]),
     ...(source == null ? [] : [`from ${source}`]),
     ...notes,
   ].join("\n");
+}
+
+/** "block 3", or for a cross-layer transcoder "blocks 3 to 7". */
+function writtenBlocks({ layer, writes_blocks: blocks = 1 }: StoredDictionary): string {
+  return blocks === 1 ? `block ${layer}` : `blocks ${layer} to ${layer + blocks - 1}`;
 }

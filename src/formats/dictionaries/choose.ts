@@ -1,4 +1,5 @@
 import { FormatError, quotedPath } from "../format-error.js";
+import { decodersBeside } from "./cross-layer.js";
 import { holdsOne, layoutOf } from "./read.js";
 
 const weights = /\.(safetensors|npz|pth?)$/;
@@ -13,8 +14,16 @@ const listed = 5;
  * @param named the requested file in the folder; undefined for the folder itself
  */
 export function filesBeside(names: readonly string[], named?: string): string[] {
+  const decoders = named === undefined ? undefined : decodersBeside(named);
   return names
-    .filter((name) => named === undefined || name === named || !weights.test(name) || scaling.test(name))
+    .filter(
+      (name) =>
+        named === undefined ||
+        name === named ||
+        name === decoders ||
+        !weights.test(name) ||
+        scaling.test(name),
+    )
     .sort();
 }
 
@@ -28,7 +37,10 @@ export function dictionaryFiles(paths: readonly string[], at: string): string[] 
   const names = filesBeside(inFolder(paths, folder), paths.includes(at) ? below(folder, at) : undefined);
   const layout = layoutOf(names);
   if (layout === undefined) throw new FormatError(nothingAt(paths, at));
-  const beside = names.filter((name) => settings.test(name) || scaling.test(name));
+  const decoders = decodersBeside(layout.weights);
+  const beside = names.filter(
+    (name) => settings.test(name) || scaling.test(name) || name === decoders,
+  );
   return [...beside, layout.weights].map((name) => (folder === "" ? name : `${folder}/${name}`));
 }
 

@@ -23,27 +23,44 @@ export async function readCircuitTracer(
   source: TensorSource,
   file: string,
 ): Promise<ReadLayout> {
+  const layer = Number(/^layer_(\d{1,3})\./.exec(file)?.[1]);
   const settings = topLevel(config);
-  const kind = textOf(settings, "model_kind") ?? "transcoder_set";
-  if (kind !== "transcoder_set") {
-    throw new FormatError(`model_kind is ${quoted(kind)}; only transcoder_set is supported.`);
+  const described = describedSet(settings, "transcoder_set", layer);
+  const arrays = new Arrays(source, "circuit-tracer");
+  const weights = await arrays.weights({ ...factors, transposed: "neither" });
+  const { features, hidden } = weights;
+  return {
+    layout: "circuit-tracer",
+    ...weights,
+    ...(await activationOf(arrays, settings, features)),
+    ...(arrays.has("W_skip") && { skip: await arrays.read("W_skip", hidden, hidden) }),
+    ...described,
+  };
+}
+
+/**
+ * What a set's `config.yaml` says of a block's transcoder.
+ * @param settings see {@link topLevel}
+ * @param kind the kind of set that the other files are of
+ * @throws FormatError if it is of another kind
+ */
+export function describedSet(
+  settings: Settings,
+  kind: "transcoder_set" | "cross_layer_transcoder",
+  layer: number,
+): ReturnType<typeof transcoderBetween> {
+  const stated = textOf(settings, "model_kind") ?? kind;
+  if (stated !== kind) {
+    throw new FormatError(`model_kind is ${quoted(stated)}, but the files are those of a ${kind}.`);
   }
   const [from, to] = [textOf(settings, "feature_input_hook"), textOf(settings, "feature_output_hook")];
   if (from === undefined || to === undefined) {
     throw new FormatError("config.yaml lacks feature_input_hook or feature_output_hook.");
   }
-  const layer = Number(/^layer_(\d{1,3})\./.exec(file)?.[1]);
   const place = transcoderBetween(`blocks.${layer}.${from}`, `blocks.${layer}.${to}`);
-  const arrays = new Arrays(source, "circuit-tracer");
-  const weights = await arrays.weights({ ...factors, transposed: "neither" });
-  const { features, hidden } = weights;
   const model = textOf(settings, "model_name");
   return {
-    layout: "circuit-tracer",
-    ...weights,
-    ...(await activationOf(arrays, settings, features)),
     ...place,
-    ...(arrays.has("W_skip") && { skip: await arrays.read("W_skip", hidden, hidden) }),
     origin: {
       ...place.origin,
       ...(model !== undefined && { model }),
@@ -66,10 +83,7 @@ async function activationOf(
     const values = one
       ? new Float32Array(features).fill(await arrays.scalar(threshold))
       : await arrays.read(threshold, features);
-    if (values.some((value) => value < 0)) {
-      throw new FormatError("A threshold is negative, so that features would have negative activations.");
-    }
-    return { activation: "jumprelu", k: 0, threshold: values };
+    return { activation: "jumprelu", k: 0, threshold: checkedThresholds(values) };
   }
   const name = (textOf(settings, "activation", "activation_function") ?? "relu").toLowerCase();
   if (name === "topk") {
@@ -81,8 +95,20 @@ async function activationOf(
   );
 }
 
+/** The thresholds of all features. @throws FormatError */
+export async function thresholdsOf(arrays: Arrays, name: string, features: number): Promise<Float32Array> {
+  return checkedThresholds(await arrays.read(name, features));
+}
+
+function checkedThresholds(values: Float32Array): Float32Array {
+  if (values.some((value) => value < 0)) {
+    throw new FormatError("A threshold is negative, so that features would have negative activations.");
+  }
+  return values;
+}
+
 /** The plain values of a YAML file's first level, as texts; nested ones are left out. */
-function topLevel(yaml: string): Settings {
+export function topLevel(yaml: string): Settings {
   const found: Record<string, string> = {};
   for (const line of yaml.split("\n")) {
     const [, name, quotedValue, value] =

@@ -59,6 +59,11 @@ export interface Dictionary {
   magnitudeBias?: Float32Array;
   /** Predicts another point than the one it reads. */
   transcoder?: boolean;
+  /**
+   * For one block of a cross-layer transcoder: number of blocks whose points its features write into, from its own on. The
+   * decoder is then [features, blocks, hidden], and y is a part of each block's point.
+   */
+  blocks?: number;
   /** [hidden, hidden], for a transcoder: row i is of output i. */
   skip?: Float32Array;
   origin: DictionaryOrigin;

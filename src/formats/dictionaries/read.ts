@@ -1,5 +1,6 @@
 import { FormatError, quoted, quotedPath } from "../format-error.js";
 import { readCircuitTracer } from "./circuit-tracer.js";
+import { blocksAmong, decodersBeside, readCrossLayer } from "./cross-layer.js";
 import { Arrays, type Dictionary, plain, type ReadLayout, type TensorSource } from "./dictionary.js";
 import { readGemmaScope } from "./gemma-scope.js";
 import { readLabSae } from "./lab-sae.js";
@@ -78,6 +79,16 @@ export const layouts: readonly Layout[] = [
       names.includes("config.yaml") ? names.filter((name) => /^layer_\d+\.safetensors$/.test(name)) : [],
     read: async (files, weights) =>
       readCircuitTracer(await files.text("config.yaml"), await files.tensors(weights), weights),
+  },
+  {
+    name: "circuit-tracer's cross-layer transcoders (config.yaml, W_enc_N.safetensors, W_dec_N.safetensors)",
+    weights: blocksAmong,
+    read: async (files, weights) => {
+      const decoders = decodersBeside(weights) as string;
+      if (!files.names.includes(decoders)) throw new FormatError(`There is no ${decoders} beside ${weights}.`);
+      const sources = [await files.tensors(weights), await files.tensors(decoders)] as const;
+      return readCrossLayer(await files.text("config.yaml"), sources, weights);
+    },
   },
   {
     name: "tapline's Lab (sae-layer-N.safetensors, sae-normalization-N.npz)",

@@ -52,7 +52,7 @@ export interface TranscoderGraph extends Pick<AttributionGraph, "bytes" | "apart
   ffnInApart: Float64Array;
   /** Nodes whose removal is to be measured, the strongest first. */
   tried: Int32Array;
-  /** For each of these, how `ffn_out` changes at its token without the feature. */
+  /** For each of these, how `ffn_out` changes at its token without the feature, [blocks that it writes into, hidden]. */
   losses: Float32Array[];
   /**
    * [tried, targets + nodes]: what each row loses without the feature, with attention weights, norms and all other MLP outputs

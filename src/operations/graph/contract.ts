@@ -229,6 +229,10 @@ export const GraphTranscoder = Type.Object(
     sha256: Type.String({ description: "Hash of its weights." }),
     point: Type.String({ description: "Point that it reads." }),
     writes: Type.String({ description: "Point at which its features are directions." }),
+    writes_blocks: optional.Integer({
+      description:
+        "For a cross-layer transcoder: number of blocks that its features write into, from this one on. Such features cannot be clamped.",
+    }),
     features: Type.Integer(),
     active: Type.Integer({ description: "Active features at all tokens that count." }),
   },

@@ -12,7 +12,7 @@ const textsTogether = 16;
 /**
  * Removes nodes one at a time, with nothing frozen, and reads the first target: a neuron's part of `ffn_out` is taken out of
  * it, with a norm after the MLP computed again; a head's output is set to zero; a feature's part, which is after such a norm,
- * is taken out of `ffn_out`.
+ * is taken out of `ffn_out`, across layers of every block that it writes into.
  */
 export async function measureNodes(
   { config, model, progress, signal }: OperationInput<GraphConfig>,
@@ -28,7 +28,7 @@ export async function measureNodes(
     maxSequences: textsTogether,
   });
   try {
-    const plans: Edit[][] = [[], ...Array.from(found.tried, (node, i) => [removal(found, node, i)])];
+    const plans: Edit[][] = [[], ...Array.from(found.tried, (node, i) => removal(found, node, i, model.info.nEmbd))];
     const stage = "measuring removals";
     const values: number[] = [];
     for (let from = 0; from < plans.length; from += textsTogether) {
@@ -65,12 +65,16 @@ export async function measureNodes(
   }
 }
 
-function removal({ nodes, losses }: FoundGraph, node: number, tried: number): Edit {
+function removal({ nodes, losses }: FoundGraph, node: number, tried: number, width: number): Edit[] {
   const [layer, token] = [nodes.layers[node]!, nodes.tokens[node]!];
-  const where = { layer, positions: [[token, token]] as const };
-  return kindOf(nodes, node) === "head"
-    ? { ...where, point: "head_out", heads: [nodes.indices[node]!], scale: 0 }
-    : { ...where, point: "ffn_out", vector: losses[tried]! };
+  const positions = [[token, token]] as const;
+  if (kindOf(nodes, node) === "head")
+    return [{ layer, positions, point: "head_out", heads: [nodes.indices[node]!], scale: 0 }];
+  const loss = losses[tried]!;
+  return Array.from({ length: loss.length / width }, (_, block) => ({
+    ...{ layer: layer + block, positions, point: "ffn_out" as const },
+    vector: loss.slice(block * width, (block + 1) * width),
+  }));
 }
 
 /** A target's value in logits. */

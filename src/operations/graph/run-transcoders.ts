@@ -63,6 +63,7 @@ export async function encodeText(
         sha256: stored.sha256,
         point: stored.point,
         writes: writtenPoint(stored),
+        ...(stored.writes_blocks !== undefined && { writes_blocks: stored.writes_blocks }),
         features: stored.features,
         active: uses[i]?.features.length as number,
       })),

@@ -12,7 +12,12 @@ import {
 } from "../../../src/native/index.js";
 import { pruneGraph } from "../../../src/operations/graph/run-pruning.js";
 import { TestRandom } from "../../support/random.js";
-import { randomTranscoder, writeSetConfig, writeTranscoder } from "../../support/random-transcoders.js";
+import {
+  randomTranscoder,
+  writeCrossLayer,
+  writeSetConfig,
+  writeTranscoder,
+} from "../../support/random-transcoders.js";
 import { runProgram } from "../../support/real/cache.js";
 import { environment } from "../../support/real/environments.js";
 
@@ -35,6 +40,8 @@ export interface Setting {
   shape: Shape;
   features: number;
   skip: boolean;
+  /** A cross-layer transcoder, without skip terms. */
+  across?: boolean;
   tokens: Int32Array;
   threads: number;
   batch: number;
@@ -42,7 +49,10 @@ export interface Setting {
 }
 
 /** Writes a model of Llama's form in F32, and a set of random transcoders of all its blocks. */
-export async function writeInputs(folder: string, { shape, features, skip }: Setting): Promise<void> {
+export async function writeInputs(
+  folder: string,
+  { shape, features, skip, across }: Setting,
+): Promise<void> {
   const random = new TestRandom(11);
   await writeModel(join(folder, "model.gguf"), "f32", shape, (size, deviation) => {
     const scale = deviation * Math.sqrt(3);
@@ -52,17 +62,19 @@ export async function writeInputs(folder: string, { shape, features, skip }: Set
   });
   const set = join(folder, "set");
   mkdirSync(set);
-  writeSetConfig(set, { output: "mlp.hook_out" });
+  const output = "mlp.hook_out";
+  if (across) return writeCrossLayer(set, { width: shape.hidden, features, blocks: shape.blocks, output });
+  writeSetConfig(set, { output });
   for (let layer = 0; layer < shape.blocks; layer++)
     writeTranscoder(set, layer, randomTranscoder(layer + 1, { width: shape.hidden, features, skip }));
 }
 
 /** circuit-tracer's graph of the inputs in a folder, which gets its arrays. */
 export async function trace(folder: string, setting: Setting): Promise<Traced> {
-  const { shape, skip, tokens, threads, batch, maxFeatures } = setting;
+  const { shape, skip, across = false, tokens, threads, batch, maxFeatures } = setting;
   const config = {
     model: join(folder, "model.gguf"),
-    transcoders: { folder: join(folder, "set"), layers: shape.blocks, skip },
+    transcoders: { folder: join(folder, "set"), layers: shape.blocks, skip, across },
     ...{ tokens: [...tokens], threads, batch, out: folder },
     ...(maxFeatures !== undefined && { max_features: maxFeatures }),
   };
@@ -77,7 +89,7 @@ export async function trace(folder: string, setting: Setting): Promise<Traced> {
 export async function encode(
   context: Context,
   folder: string,
-  { shape, tokens }: Setting,
+  { shape, tokens, across }: Setting,
 ): Promise<GraphTranscoderUse[]> {
   const dictionaries = new Dictionaries(join(folder, "home"));
   const layers = Array.from({ length: shape.blocks }, (_, layer) => layer);
@@ -87,7 +99,7 @@ export async function encode(
   for (const layer of layers) {
     const name = `set-${layer}`;
     if (!(await dictionaries.names()).includes(name))
-      await dictionaries.add(name, join(folder, "set", `layer_${layer}.safetensors`));
+      await dictionaries.add(name, join(folder, "set", `${across ? "W_enc" : "layer"}_${layer}.safetensors`));
     const { places } = await dictionaries.open(name);
     const states = (rows[layer]!.values as Float32Array).subarray(shape.hidden);
     const { pointers, indices } = await encodeRows(places, states);

@@ -1,6 +1,6 @@
 """A graph by circuit-tracer, of a GGUF model in F32 and transcoders in its own layout, written as plain arrays.
 
-python trace.py CONFIG.json: model, transcoders (folder, layers, skip), tokens, max_features, batch, out (folder).
+python trace.py CONFIG.json: model, transcoders (folder, layers, skip, across), tokens, max_features, batch, out (folder).
 """
 import json
 import os
@@ -18,6 +18,7 @@ from circuit_tracer.attribution.attribute import attribute  # noqa: E402
 from circuit_tracer.graph import compute_graph_scores, prune_graph  # noqa: E402
 from circuit_tracer.replacement_model.replacement_model_transformerlens import TransformerLensReplacementModel  # noqa: E402
 from circuit_tracer.transcoder.activation_functions import JumpReLU  # noqa: E402
+from circuit_tracer.transcoder.cross_layer_transcoder import load_clt  # noqa: E402
 from circuit_tracer.transcoder.single_layer_transcoder import SingleLayerTranscoder, TranscoderSet  # noqa: E402
 from safetensors.torch import load_file  # noqa: E402
 from tokenizers import Tokenizer, models  # noqa: E402
@@ -26,6 +27,8 @@ from transformers import PreTrainedTokenizerFast  # noqa: E402
 
 
 def transcoders(config, width):
+    if config["across"]:
+        return load_clt(config["folder"], "mlp.hook_in", "mlp.hook_out", device=torch.device("cpu"), dtype=torch.float32)
     found = {}
     for layer in range(config["layers"]):
         arrays = load_file(os.path.join(config["folder"], f"layer_{layer}.safetensors"))

@@ -7,7 +7,12 @@ import { Dictionaries, type OpenDictionary } from "../../../src/library/index.js
 import { type Context, encodeRows, Model } from "../../../src/native/index.js";
 import { openTraining } from "../../lab/demo-training.js";
 import { writeInF32 } from "../../support/f32-model.js";
-import { randomTranscoder, writeSetConfig, writeTranscoder } from "../../support/random-transcoders.js";
+import {
+  randomTranscoder,
+  writeCrossLayer,
+  writeSetConfig,
+  writeTranscoder,
+} from "../../support/random-transcoders.js";
 import { Values } from "../values.js";
 import type { Figure, NumericCheck } from "./check.js";
 import { runPython } from "./python.js";
@@ -16,7 +21,7 @@ const demo = fileURLToPath(new URL("../../../models/demo/tapline-demo.gguf", imp
 const prompt = "The capital of France is";
 const [width, blocks] = [128, 8];
 
-/** Random ones, with skip terms and without, and trained ones of blocks 2 and 5. */
+/** Random ones, with skip terms and without, trained ones of blocks 2 and 5, and random ones of all blocks across layers. */
 async function sets(folder: string): Promise<Record<string, OpenDictionary[]>> {
   const dictionaries = new Dictionaries(join(folder, "home"));
   const place = join(folder, "set");
@@ -37,10 +42,16 @@ async function sets(folder: string): Promise<Record<string, OpenDictionary[]>> {
   await training.close();
   for (const layer of [2, 5])
     await dictionaries.add(`trained-${layer}`, join(out, `sae-layer-${layer}.safetensors`));
+  const across = join(folder, "across");
+  mkdirSync(across);
+  writeCrossLayer(across, { width, features: 60, blocks });
+  for (let layer = 0; layer < blocks; layer++)
+    await dictionaries.add(`across-${layer}`, join(across, `W_enc_${layer}.safetensors`));
   const size = { nEmbd: width, nLayer: blocks };
   return {
     random: await dictionaries.transcoders("random", size),
     trained: await dictionaries.transcoders("trained", size),
+    across: await dictionaries.transcoders("across", size),
   };
 }
 
@@ -53,7 +64,7 @@ function weightsOf({ stored, places }: OpenDictionary, values: Values) {
   if (stored.subtracts_bias) throw new Error("The check has no subtracted bias.");
   return {
     W_enc: values.add(encoder, [features, width]),
-    W_dec: values.add(of("W_dec"), [features, width]),
+    W_dec: values.add(of("W_dec"), [features, stored.writes_blocks ?? 1, width]),
     b_enc: values.add(bias, [1, features]),
     b_dec: values.add(decoderBias, [1, width]),
     ...(stored.skip && { W_skip: values.add(of("W_skip"), [width, width]) }),
@@ -137,6 +148,7 @@ async function run(python: string, folder: string): Promise<Figure[]> {
   const cases = [
     await caseOf(context, tokens, found.random!, 1, { values, place }),
     await caseOf(context, tokens, found.trained!, 0, { values, place }),
+    await caseOf(context, tokens, found.across!, 1, { values, place }),
   ];
   await model.close();
   await writeFile(join(folder, "values.f32"), values.bytes());
@@ -148,7 +160,7 @@ async function run(python: string, folder: string): Promise<Figure[]> {
   return [
     { what: "edges that were compared", value: worst.edges!, bound: 3000, atLeast: true },
     {
-      what: "active features of random transcoders, and of trained ones: the fewer",
+      what: "active features of random transcoders, of trained ones, and across layers: the fewest",
       value: Math.min(...cases.map(({ nodes }) => nodes)),
       bound: 20,
       atLeast: true,

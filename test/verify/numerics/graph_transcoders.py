@@ -32,15 +32,20 @@ class Replaced:
             one = self.sets.get(block)
             for layer, token, feature in self.nodes:
                 if layer == block:
-                    value = read[token] @ one["W_enc"][feature] + one["b_enc"][0, feature]
-                    self.values.append(value)
-                    left[token] -= value * one["W_dec"][feature]
+                    self.values.append(read[token] @ one["W_enc"][feature] + one["b_enc"][0, feature])
+            for at, (value, (_, token, _)) in enumerate(zip(self.values, self.nodes)):
+                left[token] -= value * self.writes(at).get(block, 0)
             if one is not None:
                 left -= one["b_dec"]
                 if "W_skip" in one:
                     left -= read @ one["W_skip"].T
             left[: self.zeros] = 0
             self.errors.append(left)
+
+    def writes(self, node):
+        """What a feature adds to each block's MLP output per unit of its activation, by block."""
+        layer, _, feature = self.nodes[node]
+        return dict(enumerate(self.sets[layer]["W_dec"][feature], layer))
 
     def scale(self, block):
         return self.model.scale(self.mids[block])
@@ -73,8 +78,8 @@ class Replaced:
             return rows
 
         columns = [self.received(only(token, self.inputs[0][token]), 0, targets) for token in range(self.tokens)]
-        for value, (layer, token, feature) in zip(self.values, self.nodes):
-            columns.append(self.received(only(token, value * self.sets[layer]["W_dec"][feature]), layer + 1, targets))
+        for at, (value, (_, token, _)) in enumerate(zip(self.values, self.nodes)):
+            columns.append(sum(self.received(only(token, value * row), block + 1, targets) for block, row in self.writes(at).items()))
         columns += [np.zeros(len(targets) + len(self.nodes))] * (self.model.blocks * self.tokens)
         for block, errors in enumerate(self.errors):
             columns += [self.received(only(token, errors[token]), block + 1, targets) for token in range(self.tokens)]

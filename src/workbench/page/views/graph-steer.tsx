@@ -46,6 +46,9 @@ function ClampFeature({
   const { problem, trying } = useTrying();
   const block = job.result.transcoders?.blocks.find(({ layer }) => layer === node.layer);
   if (block === undefined) return null;
+  if (block.writes_blocks !== undefined) {
+    return <p class="soft">Features that write into several blocks cannot be clamped.</p>;
+  }
   const place = { ...block, index: node.index as number, level };
   const compared = clampJob(job, place);
   return (
