@@ -1614,7 +1614,7 @@ class GraphSubmission(_GraphSubmissionRequired, total=False):
     unfrozen model."""
 
 
-class GraphTranscoder(TypedDict):
+class _GraphTranscoderRequired(TypedDict):
     layer: int
     dictionary: str
     """Name of the saved dictionary, for `feature` of an intervention."""
@@ -1627,6 +1627,12 @@ class GraphTranscoder(TypedDict):
     features: int
     active: int
     """Active features at all tokens that count."""
+
+
+class GraphTranscoder(_GraphTranscoderRequired, total=False):
+    writes_blocks: int
+    """For a cross-layer transcoder: number of blocks that its features write into, from this one on. Such
+    features cannot be clamped."""
 
 
 class GraphResultTranscoders(TypedDict):
