@@ -48,9 +48,9 @@ export function registerDictionary(program: Command): void {
       `
 Layouts: SAELens, Gemma Scope 1 and 2, Llama Scope, sparsify,
 dictionary_learning, Qwen-Scope, Goodfire, and files written by tapline sae.
-A folder with layer_0.safetensors, layer_1.safetensors, … is a set: its
-transcoders are saved as NAME-0, NAME-1, … So is a cross-layer transcoder,
-with W_enc_0.safetensors, W_dec_0.safetensors, …
+A folder with layer_0.safetensors, layer_1.safetensors, … or with several layers
+of tapline sae is a set: its transcoders are saved as NAME-0, NAME-1, … So is a
+cross-layer transcoder, with W_enc_0.safetensors, W_dec_0.safetensors, …
 
 Examples:
   tapline dictionary add mine tapline-sae-1a2b3c4d/sae-layer-5.safetensors

@@ -46,7 +46,7 @@ export function drawScatter(figure, rows, space) {
       Plot.gridY({ stroke: theme.line, strokeOpacity: 1, ticks: 6 }),
       Plot.axisX({ ...axis(theme, xAxis), tickSize: 4, ticks: 5, tickFormat: "~g" }),
       Plot.axisY({ ...axis(theme, yAxis), ticks: 6, tickFormat: "~g" }),
-      Plot.line(figure.chart.diagonal ? axes.x.map((end) => [end, end]) : [], {
+      Plot.line(figure.chart.diagonal ? axes.x.map((/** @type {number} */ end) => [end, end]) : [], {
         stroke: theme.soft,
         strokeOpacity: 0.5,
       }),

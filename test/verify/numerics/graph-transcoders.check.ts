@@ -160,7 +160,7 @@ async function run(python: string, folder: string): Promise<Figure[]> {
   return [
     { what: "edges that were compared", value: worst.edges!, bound: 3000, atLeast: true },
     {
-      what: "active features of random transcoders, of trained ones, and across layers: the fewest",
+      what: "active features: random, trained, across layers; the fewest",
       value: Math.min(...cases.map(({ nodes }) => nodes)),
       bound: 20,
       atLeast: true,
