@@ -36,11 +36,11 @@ struct TranscoderGraph {
   std::vector<double> relevances;  // [nodes, targets]: what comes through it on all paths between nodes
   /// [targets, columns without nodes]: the same of what starts the paths.
   std::vector<double> starts;
-  std::vector<size_t> tried;               // nodes, the strongest first
+  std::vector<size_t> tried;  // nodes, the strongest first
   /// Of these: how ffn_out at their tokens changes without them, [blocks that they write into, hidden].
   std::vector<std::vector<float>> losses;
-  std::vector<double> frozen;              // [tried, targets + nodes]: see frozen_removals()
-  std::vector<double> ffn_in_apart;        // by layer
+  std::vector<double> frozen;        // [tried, targets + nodes]: see frozen_removals()
+  std::vector<double> ffn_in_apart;  // by layer
   double apart_bound = 0;
   double residual_bound = 0;
 };

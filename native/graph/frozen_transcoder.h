@@ -21,14 +21,14 @@ struct TranscoderUse {
   std::vector<int32_t> features;
 };
 
-/// A block's MLP output in one pass as what active features of transcoders write, a linear term, constants and
-/// an error per token. T is float or double.
+/// A block's MLP output in one pass as what active features of transcoders write, a linear term, constants
+/// and an error per token. T is float or double.
 template <class T>
 class FrozenTranscoder {
  public:
   /// `below` are of all lower blocks: rows that cross-layer features of these write here count as predicted.
-  /// Without `use`, all the rest is an error. `steps` lead from the stream, `stream` [tokens, hidden], to ffn_in. At the
-  /// first `zeros` tokens, the output is constant.
+  /// Without `use`, all the rest is an error. `steps` lead from the stream, `stream` [tokens, hidden], to
+  /// ffn_in. At the first `zeros` tokens, the output is constant.
   FrozenTranscoder(const TranscoderUse* use, const std::vector<PathStep>& steps, const WeightFile& weights,
                    const std::vector<T>& stream, const BlockRows& rows,
                    const std::vector<FrozenTranscoder>& below, int tokens, int zeros, ThreadTeam& team);

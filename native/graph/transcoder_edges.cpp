@@ -19,8 +19,8 @@ constexpr size_t kMostRows = 8192;
 // Rows between two looks at the cancel token.
 constexpr size_t kChunkRows = 512;
 
-/// A block's MLP output in parts, token by token: rows of active features, of this block and, across layers, of
-/// lower ones, its error and its constants, to be multiplied with many functions.
+/// A block's MLP output in parts, token by token: rows of active features, of this block and, across layers,
+/// of lower ones, its error and its constants, to be multiplied with many functions.
 template <class T>
 class Writings {
  public:
@@ -51,7 +51,8 @@ class Writings {
     }
   }
 
-  /// take(function, layer, active feature of it, part), error(function, token, part), constant(function, part).
+  /// take(function, layer, active feature of it, part), error(function, token, part), constant(function,
+  /// part).
   template <class Take, class Error, class Constant>
   void apply(const std::vector<T>& functions, int count, const Take& take, const Error& error,
              const Constant& constant, ThreadTeam& team) const {

@@ -56,7 +56,10 @@ test("a block's files are its settings, its decoders and its encoder", () => {
 test("missing decoders, other shapes and other kinds are refused", async () => {
   assert.is(
     await refusal(
-      folder({ "config.yaml": config() }, { "W_enc_4.safetensors": encoders, "W_dec_3.safetensors": decoders }),
+      folder(
+        { "config.yaml": config() },
+        { "W_enc_4.safetensors": encoders, "W_dec_3.safetensors": decoders },
+      ),
     ),
     "There is no W_dec_4.safetensors beside W_enc_4.safetensors.",
   );
@@ -68,7 +71,10 @@ test("missing decoders, other shapes and other kinds are refused", async () => {
     await refusal(of({}, { W_dec_4: [[2, 0, 3], []] })),
     "W_dec_4 has the shape [2, 0, 3]; expected [2, blocks, 3].",
   );
-  assert.match(await refusal(of({}, { W_dec_3: [[2, 3, 3], []] })), /have an array W_dec_4; this file has "W_dec_3"\.$/);
+  assert.match(
+    await refusal(of({}, { W_dec_3: [[2, 3, 3], []] })),
+    /have an array W_dec_4; this file has "W_dec_3"\.$/,
+  );
   assert.is(
     await refusal(of({ threshold_4: [two, [1, -2]] })),
     "A threshold is negative, so that features would have negative activations.",

@@ -41,7 +41,12 @@ test.after(async () => {
 async function run<R>(body: object): Promise<R> {
   const config = checkSubmission({ model: "demo", ...body }) as Config;
   const result = await runOperation({
-    ...{ config, model, artifacts: new Artifacts(mkdtempSync(join(folder, "job-"))), clock: new StageClock() },
+    ...{
+      config,
+      model,
+      artifacts: new Artifacts(mkdtempSync(join(folder, "job-"))),
+      clock: new StageClock(),
+    },
     progress: () => {},
     openOther: () => Model.open(demoModelPath),
   });
@@ -128,10 +133,7 @@ test("a single block's features still write into later blocks, whose errors lack
 test("features, clamps and models of other depths refuse it with a sentence", async () => {
   const only =
     "The dictionary clt-7 is part of a cross-layer transcoder, whose features write into the MLP outputs of several blocks; only graph can use it.";
-  assert.is(
-    await refusal(() => run({ operation: "features", dictionary: "clt-7", prompt })),
-    only,
-  );
+  assert.is(await refusal(() => run({ operation: "features", dictionary: "clt-7", prompt })), only);
   const clamp = { operation: "compare", prompt, layers: [7], max_tokens: 1, intervention: "clamp" };
   assert.is(
     await refusal(() =>

@@ -103,10 +103,6 @@ export function writeSetConfig(
     output = "hook_mlp_out",
   }: { kind?: string; input?: string; output?: string } = {},
 ): void {
-  const lines = [
-    `model_kind: ${kind}`,
-    `feature_input_hook: "${input}"`,
-    `feature_output_hook: "${output}"`,
-  ];
+  const lines = [`model_kind: ${kind}`, `feature_input_hook: "${input}"`, `feature_output_hook: "${output}"`];
   writeFileSync(join(folder, "config.yaml"), `${lines.join("\n")}\n`);
 }

@@ -38,9 +38,7 @@ export function dictionaryFiles(paths: readonly string[], at: string): string[] 
   const layout = layoutOf(names);
   if (layout === undefined) throw new FormatError(nothingAt(paths, at));
   const decoders = decodersBeside(layout.weights);
-  const beside = names.filter(
-    (name) => settings.test(name) || scaling.test(name) || name === decoders,
-  );
+  const beside = names.filter((name) => settings.test(name) || scaling.test(name) || name === decoders);
   return [...beside, layout.weights].map((name) => (folder === "" ? name : `${folder}/${name}`));
 }
 

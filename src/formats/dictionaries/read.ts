@@ -85,7 +85,8 @@ export const layouts: readonly Layout[] = [
     weights: blocksAmong,
     read: async (files, weights) => {
       const decoders = decodersBeside(weights) as string;
-      if (!files.names.includes(decoders)) throw new FormatError(`There is no ${decoders} beside ${weights}.`);
+      if (!files.names.includes(decoders))
+        throw new FormatError(`There is no ${decoders} beside ${weights}.`);
       const sources = [await files.tensors(weights), await files.tensors(decoders)] as const;
       return readCrossLayer(await files.text("config.yaml"), sources, weights);
     },

@@ -28,7 +28,10 @@ export async function measureNodes(
     maxSequences: textsTogether,
   });
   try {
-    const plans: Edit[][] = [[], ...Array.from(found.tried, (node, i) => removal(found, node, i, model.info.nEmbd))];
+    const plans: Edit[][] = [
+      [],
+      ...Array.from(found.tried, (node, i) => removal(found, node, i, model.info.nEmbd)),
+    ];
     const stage = "measuring removals";
     const values: number[] = [];
     for (let from = 0; from < plans.length; from += textsTogether) {

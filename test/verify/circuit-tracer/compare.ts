@@ -49,10 +49,7 @@ export interface Setting {
 }
 
 /** Writes a model of Llama's form in F32, and a set of random transcoders of all its blocks. */
-export async function writeInputs(
-  folder: string,
-  { shape, features, skip, across }: Setting,
-): Promise<void> {
+export async function writeInputs(folder: string, { shape, features, skip, across }: Setting): Promise<void> {
   const random = new TestRandom(11);
   await writeModel(join(folder, "model.gguf"), "f32", shape, (size, deviation) => {
     const scale = deviation * Math.sqrt(3);
