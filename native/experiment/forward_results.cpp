@@ -141,16 +141,20 @@ void ForwardResults::take(const TappedRows& tapped, size_t row, size_t index,
 
 void ForwardResults::take_logits(Passes& passes, const std::vector<ForwardPart>& parts, bool of_tail) {
   const size_t width = n_vocab_;
-  // Some models give minus infinity to impossible tokens.
-  const auto possible = [](float logit) { return logit <= std::numeric_limits<float>::max(); };
+  // Some models give minus infinity to impossible tokens. Without an early end, compilers compare several at
+  // a time.
+  const auto possible = [&](const float* logits) {
+    unsigned impossible = 0;
+    for (size_t i = 0; i < width; ++i) impossible |= logits[i] <= std::numeric_limits<float>::max() ? 0U : 1U;
+    return impossible == 0;
+  };
   size_t next = 0;
   for (const ForwardPart& part : parts) {
     for (size_t token = part.begin; token < part.end; ++token) {
       const size_t target = logit_rows_[part.sequence].at(token);
       if (target == kNowhere) continue;
       const float* logits = passes.logits(of_tail ? next++ : part.row + token - part.begin);
-      if (!std::all_of(logits, logits + width, possible))
-        fail_not_finite("A logit is not finite", part, token);
+      if (!possible(logits)) fail_not_finite("A logit is not finite", part, token);
       std::copy_n(logits, width, result_.logits.data() + target * width);
     }
   }

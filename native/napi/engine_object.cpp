@@ -182,8 +182,8 @@ Napi::Value forward(const Shared& handle, const Call& call) {
   });
   return start(
       call,
-      [handle, request = std::move(request)](const CancelToken& cancel) {
-        return handle->engine().forward(request, cancel);
+      [handle, request = std::move(request)](const CancelToken& cancel) mutable {
+        return handle->engine().forward(std::move(request), cancel);
       },
       [](Napi::Env env, ServedForwardResult& result) -> Napi::Value {
         Napi::Object out = to_js(env, result.forward);

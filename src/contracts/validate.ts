@@ -221,9 +221,10 @@ function unescapePointer(key: string): string {
 function findLoneSurrogate(value: unknown, path: string, depth = 0): string | null {
   if (typeof value === "string") return /\p{Surrogate}/u.test(value) ? path || "body" : null;
   if (typeof value !== "object" || value === null || depth > 8) return null;
-  for (const [key, entry] of Object.entries(value)) {
-    const name = /^\w{1,40}$/.test(key) ? key : shown(key);
-    const inner = Array.isArray(value) ? `${path}[${key}]` : path === "" ? name : `${path}.${name}`;
+  for (const [key, entry] of Array.isArray(value) ? value.entries() : Object.entries(value)) {
+    if (typeof entry !== "string" && typeof entry !== "object") continue; // lists of tokens are long
+    const name = typeof key === "number" || /^\w{1,40}$/.test(key) ? key : shown(key);
+    const inner = typeof key === "number" ? `${path}[${key}]` : path === "" ? `${name}` : `${path}.${name}`;
     const found = findLoneSurrogate(entry, inner, depth + 1);
     if (found !== null) return found;
   }

@@ -10,6 +10,8 @@ export interface BodyOptions {
   optional?: boolean;
 }
 
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
 /**
  * Reads a request's JSON body. Rejects with 400: bodies over the limit, content codings, invalid UTF-8, invalid JSON, and
  * empty bodies (unless optional).
@@ -22,7 +24,7 @@ export async function readJson(ctx: Context, options: BodyOptions): Promise<unkn
   }
   let text: string;
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    text = utf8.decode(bytes);
   } catch {
     throw new HttpError(400, "The body is not valid UTF-8.");
   }

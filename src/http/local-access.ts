@@ -10,6 +10,7 @@ loopback.addAddress("::1", "ipv6");
 /** Whether a peer's address is loopback, including IPv4-mapped IPv6. */
 export function isLoopback(address: string | undefined): boolean {
   if (address === undefined) return false;
+  if (address === "127.0.0.1" || address === "::1") return true; // a look into the list takes 10 µs
   const plain = address.replace(/%.*$/, ""); // without a link-local zone
   return loopback.check(plain, isIPv6(plain) ? "ipv6" : "ipv4");
 }

@@ -40,7 +40,13 @@ export function tensorsOf(
     planned[name] = { dtype: type, shape };
     parts.push(values);
   };
-  add("tokens", leading(undefined), Int32Array.from(found.tokens.flatMap((tokens) => [...tokens])), "I32");
+  const tokens = new Int32Array(total);
+  let placed = 0;
+  for (const each of found.tokens) {
+    tokens.set(each, placed);
+    placed += each.length;
+  }
+  add("tokens", leading(undefined), tokens, "I32");
   add("lengths", [count], lengths, "I32");
   for (const [index, { name, point }] of captures.entries()) {
     const { width, heads, values } = found.captures[index] as ServedForward["captures"][number];

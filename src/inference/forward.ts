@@ -8,7 +8,7 @@ import { clientGone, HttpError } from "../http/index.js";
 import { editOf } from "../library/index.js";
 import type { Edit } from "../native/edit.js";
 import type { Engine, ServedForward } from "../native/engine.js";
-import { NativeError } from "../native/index.js";
+import { NativeError, release } from "../native/index.js";
 import { SerialQueue } from "../native/serial.js";
 import { fieldRefusal, refusal } from "./check-body.js";
 import { type ForwardTensors, type NamedCapture, tensorsOf } from "./forward-tensors.js";
@@ -53,7 +53,15 @@ export class Forwards {
     const { signal } = clientGone(ctx);
     const found = await this.#inTurn(() => this.#run(request, captures, edits, signal));
     const tensors = tensorsOf(request, captures, found, info.id);
-    if (request.transfer === "file") return this.#files.write(tensors.head, tensors.parts, tensors.bytes);
+    if (request.transfer === "file") {
+      try {
+        return await this.#files.write(tensors.head, tensors.parts, tensors.bytes);
+      } finally {
+        // A result may have gigabytes, and garbage collection may come after the next ones.
+        for (const { values } of found.captures) release(values);
+        if (found.logits !== undefined) release(found.logits);
+      }
+    }
     ctx.type = "application/octet-stream";
     ctx.length = tensors.bytes;
     await stream(ctx, tensors);

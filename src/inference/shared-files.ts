@@ -1,5 +1,4 @@
-import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, rmSync, writevSync } from "node:fs";
 import { type FileHandle, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +7,20 @@ import { isRunning } from "../files/running.js";
 import { HttpError } from "../http/index.js";
 
 const prefix = "tapline-forward-";
+/** A file of up to this size is written synchronously: passing its parts to another thread would take longer. */
+const syncBytes = 1 << 20;
+const defaults = {
+  bytes: forwardLimits.file_bytes as number,
+  seconds: forwardLimits.file_seconds as number,
+  sweepMs: 1000,
+};
+
+interface Written {
+  readonly name: string;
+  readonly bytes: number;
+  /** By `performance.now()`; undefined while it is being written. */
+  expires?: number;
+}
 
 /**
  * Results that cross to a client on this machine through shared memory: files in /dev/shm, or in the temporary folder where
@@ -17,11 +30,24 @@ const prefix = "tapline-forward-";
  */
 export class SharedFiles {
   readonly #parent: string;
+  readonly #limits: typeof defaults;
   #folder: string | undefined;
-  readonly #expiring = new Set<NodeJS.Timeout>();
+  #next = 0;
+  /** Files that may still be in the folder, and the sum of their bytes. */
+  readonly #written = new Set<Written>();
+  #bytes = 0;
+  #sweeping: NodeJS.Timeout | undefined;
 
-  constructor(parent: string = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()) {
+  /**
+   * @param parent folder of the folder
+   * @param limits bytes of all files, seconds after which one is deleted, milliseconds between two looks
+   */
+  constructor(
+    parent: string = existsSync("/dev/shm") ? "/dev/shm" : tmpdir(),
+    limits: Partial<typeof defaults> = {},
+  ) {
     this.#parent = parent;
+    this.#limits = { ...defaults, ...limits };
   }
 
   /** @throws HttpError 503 if the result does not fit */
@@ -31,37 +57,70 @@ export class SharedFiles {
     bytes: number,
   ): Promise<{ path: string; bytes: number }> {
     const folder = this.#open();
-    const held = readdirSync(folder).reduce((sum, name) => sum + sizeOf(join(folder, name)), 0);
-    if (held + bytes > forwardLimits.file_bytes) {
-      throw this.#full(bytes, `${held} bytes wait for their clients, of at most ${forwardLimits.file_bytes}`);
-    }
-    const path = join(folder, `${randomBytes(12).toString("hex")}.safetensors`);
-    let file: FileHandle | undefined;
+    const file = this.#reserve(folder, bytes);
+    const path = join(folder, file.name);
     try {
-      file = await open(path, "wx", 0o600);
-      for (const part of [head, ...parts]) await writeWhole(file, part);
+      if (bytes <= syncBytes) writeSync(path, [head, ...parts]);
+      else await write(path, [head, ...parts]);
     } catch (error) {
-      await rm(path, { force: true });
+      this.#forget(file);
+      rmSync(path, { force: true });
       if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
       throw this.#full(bytes, "no space is left");
-    } finally {
-      await file?.close();
     }
-    const timer = setTimeout(() => {
-      this.#expiring.delete(timer);
-      void rm(path, { force: true });
-    }, 1000 * forwardLimits.file_seconds);
-    timer.unref();
-    this.#expiring.add(timer);
+    file.expires = performance.now() + 1000 * this.#limits.seconds;
     return { path, bytes };
   }
 
   /** Deletes all files. */
   close(): void {
-    for (const timer of this.#expiring) clearTimeout(timer);
-    this.#expiring.clear();
+    clearTimeout(this.#sweeping);
+    this.#sweeping = undefined;
+    for (const file of this.#written) this.#forget(file);
     if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
     this.#folder = undefined;
+  }
+
+  /** @throws HttpError 503 */
+  #reserve(folder: string, bytes: number): Written {
+    if (this.#bytes + bytes > this.#limits.bytes) this.#forgetFetched(folder);
+    if (this.#bytes + bytes > this.#limits.bytes) {
+      throw this.#full(
+        bytes,
+        `${this.#bytes} bytes wait for their clients, of at most ${this.#limits.bytes}`,
+      );
+    }
+    const file = { name: `${this.#next++}.safetensors`, bytes };
+    this.#written.add(file);
+    this.#bytes += bytes;
+    this.#sweeping ??= setTimeout(() => this.#sweep(folder), this.#limits.sweepMs).unref();
+    return file;
+  }
+
+  /** Deletes files that no client fetched in time. One timer for all: there may be a thousand files per second. */
+  #sweep(folder: string): void {
+    this.#sweeping = undefined;
+    this.#forgetFetched(folder);
+    const now = performance.now();
+    for (const file of this.#written) {
+      if (file.expires === undefined || file.expires > now) continue;
+      this.#forget(file);
+      void rm(join(folder, file.name), { force: true });
+    }
+    if (this.#written.size > 0)
+      this.#sweeping = setTimeout(() => this.#sweep(folder), this.#limits.sweepMs).unref();
+  }
+
+  /** Forgets the files that their clients have deleted. */
+  #forgetFetched(folder: string): void {
+    const present = new Set(existsSync(folder) ? readdirSync(folder) : []);
+    for (const file of this.#written) {
+      if (file.expires !== undefined && !present.has(file.name)) this.#forget(file);
+    }
+  }
+
+  #forget(file: Written): void {
+    if (this.#written.delete(file)) this.#bytes -= file.bytes;
   }
 
   #full(bytes: number, why: string): HttpError {
@@ -91,11 +150,35 @@ export class SharedFiles {
   }
 }
 
-/** A full file system takes a part of a buffer before it reports that it is full. */
-async function writeWhole(file: FileHandle, buffer: Buffer): Promise<void> {
-  for (let at = 0; at < buffer.length; ) at += (await file.write(buffer, at)).bytesWritten;
+async function write(path: string, buffers: readonly Buffer[]): Promise<void> {
+  let file: FileHandle | undefined;
+  try {
+    file = await open(path, "wx", 0o600);
+    for (const buffer of buffers) {
+      for (let at = 0; at < buffer.length; ) at += (await file.write(buffer, at)).bytesWritten;
+    }
+  } finally {
+    await file?.close();
+  }
 }
 
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+function writeSync(path: string, buffers: readonly Buffer[]): void {
+  const file = openSync(path, "wx", 0o600);
+  try {
+    for (let rest = [...buffers]; rest.length > 0; ) rest = after(writevSync(file, rest), rest);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** The rest of buffers after `bytes` of them: a full file system takes a part before it reports that it is full. */
+function after(bytes: number, buffers: readonly Buffer[]): Buffer[] {
+  let left = bytes;
+  const at = buffers.findIndex(({ length }) => {
+    if (length > left) return true;
+    left -= length;
+    return false;
+  });
+  if (at === -1) return [];
+  return [(buffers[at] as Buffer).subarray(left), ...buffers.slice(at + 1)];
 }

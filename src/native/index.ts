@@ -77,6 +77,6 @@ export function backendInfo(): BackendInfo {
  * Frees the memory of rows immediately instead of at the next garbage collection: a chunk of a prompt at eight layers may be
  * 128 MiB. The array is empty afterwards.
  */
-export function release(rows: Float32Array): void {
+export function release(rows: Float32Array | Uint16Array): void {
   binding().release(rows.buffer as ArrayBuffer);
 }

@@ -97,6 +97,11 @@ const cases: [value: object, sentence: string, path: string, field?: string][] =
     "any.deep[0]",
   ],
   [
+    { any: [1, [2, 3], [4, ["ok", "\ud800"]]] },
+    "any[2][1][1]: must be well-formed Unicode; it contains an unpaired surrogate.",
+    "any[2][1][1]",
+  ],
+  [
     { any: { "odd key": "\udfff" } },
     'any."odd key": must be well-formed Unicode; it contains an unpaired surrogate.',
     'any."odd key"',

@@ -1,11 +1,22 @@
-/** Results in shared memory: what a full one answers, and what a killed process left. */
+/** Results in shared memory: their bytes, when they are deleted, what a full folder answers, what a killed process left. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { SharedFiles } from "../../src/inference/shared-files.js";
+import { until } from "../support/until.js";
 
 let parent: string;
 test.before.each(() => {
@@ -51,6 +62,45 @@ test("folders of processes that ended are deleted, those of running ones are not
   await files.write(...parts(16));
   assert.not.ok(existsSync(left));
   assert.ok(existsSync(busy));
+  files.close();
+});
+
+for (const [size, bytes] of [
+  ["small", 3000],
+  ["large", 3_000_000],
+] as const) {
+  test(`a ${size} file has all parts in order, for this user only`, async () => {
+    const files = new SharedFiles(parent);
+    const whole = Buffer.from(Array.from({ length: bytes }, (_, i) => i % 251));
+    const cuts = [0, 8, 8, 1000, 1001, bytes];
+    const pieces = cuts.slice(1).map((end, i) => whole.subarray(cuts[i], end));
+    const { path } = await files.write(pieces[0]!, pieces.slice(1), bytes);
+    assert.ok(readFileSync(path).equals(whole));
+    assert.is(statSync(path).mode & 0o777, 0o600);
+    files.close();
+  });
+}
+
+test("a file that no client fetches is deleted after a while, others are not", async () => {
+  const files = new SharedFiles(parent, { seconds: 0.05, sweepMs: 5 });
+  const { path } = await files.write(...parts(16));
+  await until(() => !existsSync(path), "the file is deleted");
+  const patient = new SharedFiles(parent, { seconds: 600, sweepMs: 5 });
+  const { path: kept } = await patient.write(...parts(16));
+  await setTimeout(50);
+  assert.ok(existsSync(kept));
+  files.close();
+  patient.close();
+});
+
+test("files count until their clients delete them", async () => {
+  const files = new SharedFiles(parent, { bytes: 40 });
+  const [first] = [await files.write(...parts(16)), await files.write(...parts(16))];
+  const refused = await files.write(...parts(16)).catch((error) => error);
+  assert.is(refused.status, 503);
+  assert.match(refused.message, /: 32 bytes wait for their clients, of at most 40; use transfer: stream\.$/);
+  rmSync(first!.path);
+  assert.ok(existsSync((await files.write(...parts(16))).path));
   files.close();
 });
 

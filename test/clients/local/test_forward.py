@@ -118,6 +118,14 @@ class TestForward(unittest.TestCase):
         whole = self.model.run(TEXTS[0], "mid.4")
         np.testing.assert_allclose(halved.cache["mid.4"], whole.cache["mid.4"] / 2, atol=1e-4)
 
+    def test_token_strings_join_to_the_text(self) -> None:
+        run = self.model.run(TEXTS, add_special_tokens=False)
+        for sequence, text in enumerate(TEXTS):
+            found = run.str_tokens(sequence)
+            self.assertEqual("".join(found), text)
+            self.assertEqual(len(found), len(run.tokens[sequence]))
+        self.assertEqual(run.str_tokens()[-1], " is")
+
     def test_half_precision_and_positions(self) -> None:
         whole = self.model.run(TEXTS, "block_out.*")
         half = self.model.run(TEXTS, "block_out.*", positions=[-1], precision="f16")
@@ -286,6 +294,28 @@ class TestForward(unittest.TestCase):
         child = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
         self.assertEqual((child.returncode, child.stdout), (-signal.SIGKILL, "8\n"))
         self.assertEqual(shared_files(self.model), [])
+
+    def test_an_interrupted_call_ends_and_leaves_no_file(self) -> None:
+        script = (
+            "import os, signal, threading, tapline_lab as tl\n"
+            f"model = tl.connect({PORT})\n"
+            "expected = model.run('Tom').logits.copy()\n"
+            "long = [list(range(1, 200))] * 64\n"
+            "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+            "try:\n"
+            "    while True:\n"
+            "        model.run(long, 'block_out.*', logits='all')\n"
+            "except KeyboardInterrupt:\n"
+            "    print((model.run('Tom').logits == expected).all(), flush=True)\n"
+        )
+        child = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+        self.assertEqual((child.returncode, child.stdout), (0, "True\n"))
+        # A result that was ready just before stays until the server deletes it, after 30 s.
+        for _ in range(600):
+            if shared_files(self.model) == []:
+                return
+            threading.Event().wait(0.1)
+        self.fail("a file is left")
 
     def test_a_killed_server_ends_a_call_in_one_sentence(self) -> None:
         with tl.load("demo", quiet=True) as model:

@@ -19,6 +19,7 @@ from typing import Any
 from unittest import mock
 
 from tapline_lab import AsyncLab, Job, Lab, ServingModel, TaplineError
+from tapline_lab._http import Transport
 from tapline_lab._waiting import Waiting
 
 ID = "0123456789abcdef0123456789abcdef"
@@ -48,6 +49,49 @@ def asking(call: Callable[[], Any], answer: object) -> tuple[Any, list[Asked]]:
 def exactly(requests: list[Asked]) -> list[tuple[object, ...]]:
     """Requests with their bodies as text: to Python, true is 1."""
     return [(*each[:2], json.dumps(each[2], sort_keys=True), each[3]) for each in requests]
+
+
+class Plug:
+    """A socket with the same answer to each request."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    def sendall(self, data: bytes) -> None:
+        self.sent.append(bytes(data))
+
+    def makefile(self, *_: object) -> io.BytesIO:
+        return io.BytesIO(b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"done": 1}')
+
+    def close(self) -> None:
+        pass
+
+
+class TestShortCalls(unittest.TestCase):
+    def test_calls_share_a_connection_and_each_is_one_packet(self) -> None:
+        plugs: list[Plug] = []
+
+        def connect(connection: Any) -> None:
+            plugs.append(Plug())
+            connection.sock = plugs[-1]
+
+        transport = Transport("http://127.0.0.1:1", 5, "secret")
+        with mock.patch.object(http.client.HTTPConnection, "connect", connect):
+            found = [transport.quick("/lab/forward", {"n": n}) for n in range(3)]
+        self.assertEqual(found, [{"done": 1}] * 3)
+        [plug] = plugs
+        self.assertEqual(len(plug.sent), 3)
+        for n, packet in enumerate(plug.sent):
+            head, _, body = packet.partition(b"\r\n\r\n")
+            self.assertEqual(body, b'{"n": %d}' % n)
+            lines = head.decode().split("\r\n")
+            self.assertEqual(lines[0], "POST /lab/forward HTTP/1.1")
+            for line in ("Host: 127.0.0.1:1", "Content-Length: 8", "Content-Type: application/json", "Authorization: Bearer secret"):
+                self.assertIn(line, lines)
+
+    def test_a_key_with_a_line_break_is_not_sent(self) -> None:
+        with self.assertRaisesRegex(ValueError, "header"):
+            Transport("http://127.0.0.1:1", 5, "a\r\nX: b").quick("/lab/forward", {})
 
 
 class TestServing(unittest.TestCase):

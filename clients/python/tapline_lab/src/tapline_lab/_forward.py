@@ -36,6 +36,8 @@ _NAMES = [
     ["ffn_out.L", "blocks.L.hook_mlp_out", "blocks.L.mlp.hook_out"],
     ["block_out.L", "blocks.L.hook_out", "blocks.L.hook_resid_post"],
 ]
+_POINTS = {name: names[0].removesuffix(".L") for names in _NAMES for name in names}
+_LAYER = re.compile(r"(?<=\.)[0-9]+(?=\.|\Z)")
 
 
 class Cache(Mapping[str, Any]):
@@ -128,6 +130,17 @@ class Run:
     def __repr__(self) -> str:
         lengths = ", ".join(str(len(tokens)) for tokens in self.tokens)
         return f"Run({self.model}, tokens: {lengths}, captures: {len(self.cache)}, {self.forward_ms:.1f} ms)"
+
+    def str_tokens(self, sequence: int = 0) -> list[str]:
+        """The text of each token of a sequence, from the server's tokenizer.
+
+        Tokens with a part of a character only have U+FFFD. Raises TaplineError if the run does not know its model.
+        """
+        if self._model is None:
+            raise TaplineError("This run does not know its model.")
+        tokens = self.tokens[sequence].tolist()
+        texts = {token: self._model.to_string([token]) for token in set(tokens)}
+        return [texts[token] for token in tokens]
 
     def log_probs(self) -> Any:
         """Natural log-probabilities from the logits, in float64; the shape of `logits`."""
@@ -268,12 +281,11 @@ def _split(array: Array, ends: Array) -> list[Array]:
 
 def _key(name: str) -> str:
     """One name for all names of a point."""
-    for names in _NAMES:
-        for template in names:
-            match = re.fullmatch(re.escape(template).replace("L", "([0-9]+)"), name)
-            if match is not None:
-                return names[0].replace("L", match.group(1))
-    return name
+    layer = _LAYER.search(name)
+    if layer is None:
+        return name
+    point = _POINTS.get(f"{name[: layer.start()]}L{name[layer.end() :]}")
+    return name if point is None else f"{point}.{layer.group()}"
 
 
 def log_softmax(logits: Array) -> Array:
