@@ -44,10 +44,12 @@ export class Copies {
     private readonly saved: () => Promise<void>,
   ) {}
 
-  /** Starts slow parts a second time if places are free. @returns these parts */
-  async start(progress: SubmissionProgress): Promise<number[]> {
+  /** Starts slow parts among the active ones a second time if places are free. @returns these parts */
+  async start(progress: SubmissionProgress, active: ReadonlySet<number>): Promise<number[]> {
     const { submission, engine } = this;
-    const slow = stragglers(progress, Date.now()).filter((part) => !this.#started.has(part));
+    const slow = stragglers(progress, Date.now()).filter(
+      (part) => active.has(part) && !this.#started.has(part),
+    );
     if (slow.length === 0) return [];
     const started: number[] = [];
     for (const part of slow.slice(0, Math.max(0, submission.workers - (await engine.busy(submission))))) {

@@ -63,7 +63,7 @@ export async function follow(submission: Submission, following: Following): Prom
       before = new Set();
     } else {
       before = new Set(ended.map(({ part }) => part));
-      const slow = await copies.start(progress);
+      const slow = await copies.start(progress, active);
       if (slow.length > 0) following.onCopy(slow);
     }
     await sleep(following.intervalMs, undefined, { signal }).catch(() => signal.throwIfAborted());

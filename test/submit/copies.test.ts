@@ -203,6 +203,28 @@ test("a second run that fails is not repeated, and the first one is waited for",
   assert.equal([submission.batches.length, (await progressOf(submission)).complete], [1, 2]);
 });
 
+test("a slow part that has ended starts again instead of a second time", async () => {
+  const { home, submission, whole } = await setting();
+  const starts: unknown[] = [];
+  const engine: Engine = {
+    ...engineOf(() => assert.unreachable() as never).engine,
+    active: async () => new Set(),
+    busy: async () => 0,
+    async start(own, parts, copies = false) {
+      starts.push([parts, copies]);
+      await compute(own, 1);
+      return "again";
+    },
+  };
+  await follow(submission, {
+    ...{ home, engine, signal: AbortSignal.timeout(60_000), intervalMs: 1 },
+    ...{ onProgress: () => {}, onRestart: () => {}, onMerge: () => {} },
+    onCopy: () => assert.unreachable("it does not run"),
+  });
+  assert.equal(starts, [[[1], false]]);
+  assert.equal(contents(submission.out), contents(whole));
+});
+
 test("no place is free: nothing runs a second time", async () => {
   const { home, submission } = await setting();
   const { engine } = engineOf(() => assert.unreachable("it was started") as never);
