@@ -2,19 +2,12 @@
 
 #include <vector>
 
+#include "experiment/frozen_pass.h"
 #include "experiment/passes.h"
 #include "graph/direct_edges.h"
 #include "graph/graph_nodes.h"
 
 namespace tapline {
-
-/// A logit, before a soft cap, with the final norm's scale fixed.
-struct LogitTarget {
-  int position = 0;  // of its token in the text
-  llama_token token = -1;
-  llama_token minus = -1;  // whose logit is subtracted; negative: the mean of all logits
-  double weight = 1;       // of its influence among the targets
-};
 
 struct AttributionGraphRequest {
   std::vector<llama_token> tokens;

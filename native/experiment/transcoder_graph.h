@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "experiment/attribution_graph.h"
+#include "experiment/frozen_pass.h"
 #include "experiment/passes.h"
 #include "graph/transcoder_edges.h"
 

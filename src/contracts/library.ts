@@ -244,7 +244,7 @@ export const StoredDictionary = Type.Object(
     prepend_bos: orNull(Type.Boolean({ description: "Whether training texts began with a BOS token." })),
     zero_positions: optional.Integer({
       description:
-        "For a transcoder: number of first tokens that it was not trained on, if its files record it.",
+        "Number of each text's first tokens that it was not trained on, if its files record it. Graphs have no features there.",
     }),
     notes: Type.Array(Type.String()),
     source: optional(source),

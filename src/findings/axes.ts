@@ -103,10 +103,12 @@ const axes = {
       }),
     };
   },
-  scatter({ y, series }: Kind<"scatter">, rows: readonly Row[]) {
+  /** From 0 to 1 and from 0 upwards, or the same range for both axes. */
+  scatter({ x, y, series, diagonal }: Kind<"scatter">, rows: readonly Row[]) {
+    const both = spanOf([0, ...numbers(rows, x), ...numbers(rows, y)]);
     return {
-      x: [0, 1] as Span,
-      y: [0, Math.max(0, ...numbers(rows, y)) || 1] as Span,
+      x: diagonal ? both : ([0, 1] as Span),
+      y: diagonal ? both : ([0, Math.max(0, ...numbers(rows, y)) || 1] as Span),
       series: seriesPlaces(namesOf(rows, series)),
     };
   },

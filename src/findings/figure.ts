@@ -90,6 +90,8 @@ export type Chart =
       label: string;
       xAxis: string;
       yAxis: string;
+      /** Whether both axes are one quantity: they get the same range, and a line through equal values. */
+      diagonal?: boolean;
     };
 
 /** A figure: description, data, and how it is drawn. */

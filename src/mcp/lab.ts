@@ -159,7 +159,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     title: "Start an experiment",
     description:
       "Submits a job and returns before it runs; lab_job waits for it. One job runs at a time. " +
-      "Input over a limit is refused, never truncated. lab_operation explains the fields. extract writes to the folder `out` " +
+      "Input over a limit is refused, not cut. lab_operation explains the fields. extract writes to the folder `out` " +
       "on the Lab's machine.",
     input: SubmissionInput,
     listed: ListedSubmission,

@@ -27,10 +27,11 @@ export { NativeError, type NativeErrorCode, nativeErrorCodes } from "./error.js"
 export type * from "./experiments/advance.js";
 export type * from "./experiments/attribution.js";
 export type * from "./experiments/attribution-graph.js";
-export type { TopTokens } from "./experiments/experiment.js";
+export type { LensReading, TopTokens, TranslatorPlaces } from "./experiments/experiment.js";
 export type * from "./experiments/explain.js";
 export type * from "./experiments/features.js";
 export type * from "./experiments/forward.js";
+export type * from "./experiments/frozen-pass.js";
 export type * from "./experiments/lens.js";
 export type * from "./experiments/patch-sweep.js";
 export { patchCells, patchPlaces } from "./experiments/patch-sweep.js";

@@ -2,7 +2,7 @@ import { invalid } from "./check.js";
 import type { DictionaryPlaces } from "./dictionary.js";
 import { type Edit, type LivePositions, nativeEdits, nativePositions } from "./edit.js";
 import { NativeError } from "./error.js";
-import type { TranslatorPlaces } from "./experiments/lens.js";
+import type { TranslatorPlaces } from "./experiments/experiment.js";
 import { checkPoint, type Point } from "./points.js";
 
 /** A linear probe at a point of a block, including its standardisation: sigmoid(h . weight + bias). */

@@ -75,7 +75,7 @@ test("the Lab's and the serving model's limits", () => {
     explain_temperature: 2,
     explain_length: 10_000_000,
     ...{ graph_nodes_min: 1, graph_nodes: 7500, graph_measured: 500, graph_targets: 10, graph_edges: 4000 },
-    graph_links: 100_000,
+    ...{ graph_links: 100_000, graph_zero_positions: 64 },
     attention_heads: 256,
     attention_bytes: 2 ** 28,
     swap_places: 256,

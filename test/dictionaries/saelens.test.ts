@@ -31,6 +31,17 @@ test("SAELens: defaults and explicit settings", async () => {
     model: "gpt2",
     prependBos: false,
   });
+  for (const [slice, zeroPositions] of [
+    [[1, null], 1],
+    [[4, -5], 4],
+    [[0, null], undefined],
+    [[null], undefined],
+    [[-2, null], undefined],
+    [null, undefined],
+  ]) {
+    const { origin } = await read(saeLens({ metadata: { ...metadata, seqpos_slice: slice } }));
+    assert.is((origin as { zeroPositions?: number }).zeroPositions, zeroPositions, JSON.stringify(slice));
+  }
   // Before version 6 all settings were on one level, and the hook point had another name.
   const old = { metadata: undefined, hook_point: hook, model_name: "gpt2", prepend_bos: true };
   assert.equal((await read(saeLens(old))).origin, {

@@ -220,6 +220,9 @@ test("the Lab's own layout: mean and scale of its rows are folded into its weigh
     ["topk", 2, { layer: 5, point: "mid", model: "demo" }],
   );
   assert.equal((await read(of({ layer: "x" }))).origin, { point: "block_out" });
+  assert.equal((await read(of({ first_position: "2" }))).origin, { point: "block_out", zeroPositions: 2 });
+  for (const first_position of ["0", "x", "1.5"])
+    assert.equal((await read(of({ first_position }))).origin, { point: "block_out" }, first_position);
   for (const architecture of ["batchtopk", "jumprelu"]) {
     const { activation, threshold, k } = await read(of({ architecture }));
     assert.equal([activation, threshold, k], ["jumprelu", [3, 4], 0]);

@@ -5,7 +5,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type WeightType, writeRandomModel } from "../../bench/models/random-model.js";
 import { Engine } from "../../src/native/engine.js";
-import type { TranslatorPlaces } from "../../src/native/experiments/lens.js";
+import type { TranslatorPlaces } from "../../src/native/experiments/experiment.js";
 import { backendInfo, type LensReading, Model, narrow } from "../../src/native/index.js";
 import type { CapturedRows, LivePlan } from "../../src/native/live.js";
 import { demo, scratch } from "../native/demo-model.js";

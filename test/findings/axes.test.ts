@@ -180,6 +180,20 @@ test("bars and points begin at 0", () => {
   assert.equal(axesOf(points, rowsOf(["x", "y", "s"], [0.5, 3, "s"])).y, [0, 3]);
 });
 
+test("points of one quantity get one range that contains 0", () => {
+  const points: Chart = {
+    ...{ kind: "scatter", x: "x", y: "y", series: "s", label: "n", xAxis: "", yAxis: "", diagonal: true },
+  };
+  const { x, y } = axesOf(points, rowsOf(["x", "y", "s"], [0.5, -3, "s"], [2, 1, "s"]));
+  assert.equal(
+    [x, y],
+    [
+      [-3, 2],
+      [-3, 2],
+    ],
+  );
+});
+
 test("a figure that goes to a page takes its axes along", () => {
   const figure = {
     ...{ id: "f", title: "", description: "", details: [], table: { head: [], rows: [] } },

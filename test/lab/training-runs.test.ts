@@ -281,7 +281,7 @@ test("both layouts do the same arithmetic, on normalized and on plain rows", asy
     const files = ["sae_weights.safetensors", "sae-layer-7.safetensors"].map((name) =>
       decodeSafetensors(readFileSync(join(folderOf, name))),
     );
-    return { config, hook: metadata.hook_name, files };
+    return { config, hook: metadata.hook_name, slice: metadata.seqpos_slice, files };
   };
   const fixed = {
     ...{ d_in: 3, d_sae: 2, dtype: "float32", device: "cpu", apply_b_dec_to_input: false },
@@ -308,6 +308,14 @@ test("both layouts do the same arithmetic, on normalized and on plain rows", asy
     ["block_out", "hook_resid_post"],
   ];
   for (const [point, hook] of hooks) assert.is((await said({ point })).hook, `blocks.7.${hook}`);
+  for (const [firstPosition, slice, first] of [
+    [undefined, undefined, undefined],
+    [0, undefined, undefined],
+    [3, [3, null], "3"],
+  ] as const) {
+    const found = await said({ firstPosition });
+    assert.equal([found.slice, found.files[1]!.metadata.first_position], [slice, first]);
+  }
   const nameless = (await said({ point: "block_out", model: "" })).files[1]!.metadata;
   assert.equal([nameless.model, nameless.point], [undefined, undefined]);
 });

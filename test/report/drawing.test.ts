@@ -124,6 +124,28 @@ test("points get names if no other is within eleven pixels above or below", () =
   assert.equal(named(11), ["first 172", "second 224.2", "top 63"]);
 });
 
+test("points of one quantity lie inside, with a line through equal values", () => {
+  const chart: Chart = {
+    ...{ kind: "scatter", x: "x", y: "y", series: "s", label: "n", xAxis: "x", yAxis: "y", diagonal: true },
+  };
+  const [picture = ""] = draw(
+    chart,
+    ["x", "y", "s", "n"],
+    [
+      [-4, 6, "s", "first"],
+      [0, 0, "s", "second"],
+    ],
+    400,
+  );
+  // -4 to 6 are the 316 pixels from 56 to 372 across, and the 214 from 242 up to 28.
+  assert.match(picture, /<path d="M56,242L372,28" class="axis"/);
+  const dots = [...picture.matchAll(/translate\(([\d.]+),([\d.]+)\)/g)].map(([, x, y]) => [x, y]);
+  assert.equal(dots, [
+    ["56", "28"],
+    ["182.4", "156.4"],
+  ]);
+});
+
 test("tokens that do not fit start another picture, 64 pixels each", () => {
   const rows = [0, 1, 2, 3, 4].map((position) => [2, position, 0.5, "x"]);
   const titles = (width: number) =>

@@ -24,12 +24,12 @@ const feature = { dictionary: "set-3", index: 12, layer: 3, writes: "ffn_out", l
 test("a clamp is a comparison at the point that the decoder writes", () => {
   assert.equal(clampJob(job, feature), {
     ...{ operation: "compare", model: "my models/a.gguf", prompt: "It's", intervention: "clamp" },
-    ...{ feature: ["set-3", 12], point: "ffn_out", layers: [3], min: 2.5, max: 2.5 },
+    ...{ feature: ["set-3", 12], point: "ffn_out", layers: [3], positions: "all", min: 2.5, max: 2.5 },
     ...{ strengths: [0, 1], controls: true, max_tokens: 8, target_token: " Paris" },
   });
   assert.is(
     clampCommand(job, feature),
-    "tapline compare 'It'\\''s' --model 'my models/a.gguf' --layers 3 --intervention clamp --feature set-3:12 --point ffn_out " +
+    "tapline compare 'It'\\''s' --model 'my models/a.gguf' --layers 3 --intervention clamp --feature set-3:12 --point ffn_out --positions all " +
       "--min 2.5 --max 2.5 --strengths 0,1 --controls --max-tokens 8 --target-token ' Paris'",
   );
 });

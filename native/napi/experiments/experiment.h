@@ -3,7 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "experiment/lens.h"
 #include "experiment/passes.h"
 #include "napi/worker.h"
 

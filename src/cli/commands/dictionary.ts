@@ -48,8 +48,8 @@ export function registerDictionary(program: Command): void {
       `
 Layouts: SAELens, Gemma Scope 1 and 2, Llama Scope, sparsify,
 dictionary_learning, Qwen-Scope, Goodfire, and files written by tapline sae.
-A folder with layer_0.safetensors, layer_1.safetensors, … is a set: its
-transcoders are saved as NAME-0, NAME-1, …
+A folder with layer_0.safetensors, layer_1.safetensors, … or with several layers
+of tapline sae is a set: its transcoders are saved as NAME-0, NAME-1, …
 
 Examples:
   tapline dictionary add mine tapline-sae-1a2b3c4d/sae-layer-5.safetensors

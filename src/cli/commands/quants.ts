@@ -89,8 +89,8 @@ export function registerQuants(program: Command): void {
 Per form: size, bits per weight, KL divergence and agreement with the reference
 on held-out texts, perplexity, drift of the block outputs by layer, surviving
 features of a saved dictionary, transfer of a probe or a vector, overlap of
-attribution graphs, speed and memory. Writes quants.html, quants.md (a table for a model card), quants.json
-and study.json.
+attribution graphs, speed and memory. Writes quants.html, quants.md (a table
+for a model card), quants.json and study.json.
 A stopped run continues with the same command.
 
 Examples:

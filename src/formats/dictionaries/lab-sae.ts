@@ -48,6 +48,7 @@ export async function readLabSae(
     throw new FormatError("The file has a skip term, but does not record what it predicts.");
   if (skip !== undefined) scaleRows(skip, new Float64Array(hidden).fill(targetScale / scale));
   const layer = Number(metadata.layer);
+  const first = Number(metadata.first_position);
   return {
     layout: "tapline's Lab",
     ...(await activationOf(arrays, metadata, features)),
@@ -65,6 +66,7 @@ export async function readLabSae(
       point: metadata.point ?? "block_out",
       ...(target !== undefined && { writes: target }),
       ...(metadata.model !== undefined && { model: metadata.model }),
+      ...(Number.isInteger(first) && first > 0 && { zeroPositions: first }),
     },
   };
 }

@@ -211,8 +211,15 @@ function settingsFrom(settings: Settings): SaeLensSettings {
       hook,
       ...(model !== undefined && { model }),
       prependBos: flagOf(metadata, "prepend_bos") ?? true,
+      ...firstTokens(metadata.seqpos_slice),
     },
   };
+}
+
+/** The tokens before the slice of each text that was trained on. */
+function firstTokens(slice: unknown): Pick<DictionaryOrigin, "zeroPositions"> {
+  const first: unknown = Array.isArray(slice) ? slice[0] : undefined;
+  return Number.isInteger(first) && (first as number) > 0 ? { zeroPositions: first as number } : {};
 }
 
 /** Before version 6, the activation was a separate setting. */

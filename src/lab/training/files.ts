@@ -18,6 +18,8 @@ export interface TrainedDictionary {
   /** The model's name in its file; empty if there is none. */
   model: string;
   prependBos: boolean;
+  /** The first token of each text that it was trained on; default 0. */
+  firstPosition?: number | undefined;
 }
 
 /** The hook of TransformerLens at a point of a block. */
@@ -54,6 +56,7 @@ export async function writeOwn(artifacts: Artifacts, trained: TrainedDictionary)
       ...(architecture === "topk" || architecture === "batchtopk" ? { k: String(k) } : {}),
       ...pointField(trained.point),
       ...(trained.target && { target: trained.target }),
+      ...(trained.firstPosition && { first_position: String(trained.firstPosition) }),
       ...(trained.model === "" ? {} : { model: trained.model }),
     },
   );
@@ -132,6 +135,8 @@ export async function writeSaeLens(artifacts: Artifacts, trained: TrainedDiction
       ...(target && { hook_name_out: `blocks.${layer}.${hooks[target]}` }),
       model_name: trained.model,
       prepend_bos: trained.prependBos,
+      // SAELens's slice of the tokens that it trains on.
+      ...(trained.firstPosition && { seqpos_slice: [trained.firstPosition, null] }),
     },
   };
   await artifacts.create("cfg.json", (file) =>

@@ -131,6 +131,7 @@ async function trainLayer(
     ...{ architecture: settings.architecture, k: settings.k },
     model: extraction.model.name,
     prependBos: extraction.skipped > 0,
+    firstPosition: first_position,
   };
   for (const file of filesOf(out, layer, said)) await rm(`${file}.partial`, { force: true });
   const folder = hasSaeLens(said) ? saeLensFolder(out, layer) : undefined;

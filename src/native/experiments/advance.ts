@@ -2,8 +2,13 @@ import ndarray, { type NdArray } from "ndarray";
 import { checkInteger, checkLayers, tokenIds } from "../check.js";
 import { type Edit, type EditEffect, nativeEdits } from "../edit.js";
 import { checkPoints, type Point } from "../points.js";
-import { checkIndices, type Passes, type TopTokens } from "./experiment.js";
-import type { LensReading, TranslatorPlaces } from "./lens.js";
+import {
+  checkIndices,
+  type LensReading,
+  type Passes,
+  type TopTokens,
+  type TranslatorPlaces,
+} from "./experiment.js";
 
 /** Rows of one point of one block. */
 export interface LayerCapture {

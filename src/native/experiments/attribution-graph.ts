@@ -1,16 +1,6 @@
-import { checkInteger, invalid, tokenIds } from "../check.js";
+import { checkInteger, tokenIds } from "../check.js";
 import type { Passes } from "./experiment.js";
-
-/**
- * A token's logit at a position, before a soft cap, with the final norm's scale fixed, minus another token's, or by default
- * minus the mean of all logits; with the weight of its influence among the targets, by default 1.
- */
-export interface GraphTarget {
-  position: number;
-  token: number;
-  minus?: number;
-  weight?: number;
-}
+import { checkTargets, type GraphEdges, type GraphTarget } from "./frozen-pass.js";
 
 export interface AttributionGraphRequest {
   tokens: Int32Array;
@@ -51,19 +41,8 @@ export interface AttributionGraph {
     /** [nodes, targets]: the same of each target, with its sign. */
     relevances: Float64Array;
   };
-  edges: {
-    /**
-     * float32 [targets + nodes, columns]: what each column adds to each row's value. The columns: embeddings by token, nodes,
-     * then by layer and token the neurons that are not nodes, and the same of rounding.
-     */
-    parts: Float32Array;
-    columns: number;
-    // By row: the value is the sum of its parts and its constant.
-    values: Float64Array;
-    constants: Float64Array;
-    /** The sum's distance from the value, over the L2 norm of the parts and the value. */
-    residuals: Float64Array;
-  };
+  /** The columns: embeddings by token, nodes, then by layer and token the neurons that are not nodes, and the same of rounding. */
+  edges: GraphEdges;
   /** By target, [tokens]: what comes from each embedding through all paths. */
   embeddings: Float64Array[];
   /** By target: what comes from the rounding of the pass's products through all paths. */
@@ -112,15 +91,4 @@ function nativeRequest({ tokens, targets, ...rest }: Omit<AttributionGraphReques
   checkInteger("first", rest.first, 0);
   checkTargets(targets);
   return { ...rest, targets, tokens: tokenIds(tokens) };
-}
-
-/** @throws NativeError INVALID_ARGUMENT */
-export function checkTargets(targets: readonly GraphTarget[]): void {
-  if (!Array.isArray(targets)) throw invalid("Targets must be an array.");
-  for (const { position, token, minus, weight = 1 } of targets as GraphTarget[]) {
-    checkInteger("position", position ?? null, 0);
-    checkInteger("token", token ?? null, 0);
-    if (minus !== undefined) checkInteger("minus", minus, 0);
-    if (!Number.isFinite(weight)) throw invalid("A target's weight must be a finite number.");
-  }
 }

@@ -22,6 +22,29 @@ export interface TopTokens {
   targetRanks?: Int32Array;
 }
 
+/**
+ * A lens's translation in a file: byte offsets of its arrays. A row h of a block output becomes matrix . h + bias, plus h
+ * with `residual`; then the model's final norm and head.
+ */
+export interface TranslatorPlaces {
+  path: string;
+  /** The matrix is IEEE binary16, else float32; a bias is float32. */
+  half: boolean;
+  /** [hidden, hidden], one row per output. */
+  matrix: number;
+  /** [hidden]. Default: none. */
+  bias?: number;
+  residual: boolean;
+}
+
+/** The lens of one place's rows: the most probable tokens, and on request entropies and divergences. */
+export interface LensReading extends TopTokens {
+  /** [rows], nats. */
+  entropies?: Float32Array;
+  /** [rows], nats: KL(output, reading). */
+  divergences?: Float32Array;
+}
+
 /** @throws NativeError INVALID_ARGUMENT unless every entry is an index */
 export function checkIndices(what: string, list: unknown): void {
   if (!Array.isArray(list)) throw invalid(`${what} must be an array of indices.`);

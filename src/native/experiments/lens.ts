@@ -1,20 +1,5 @@
 import { checkInteger, tokenIds } from "../check.js";
-import type { Passes, TopTokens } from "./experiment.js";
-
-/**
- * A lens's translation in a file: byte offsets of its arrays. A row h of a block output becomes matrix . h + bias, plus h
- * with `residual`; then the model's final norm and head.
- */
-export interface TranslatorPlaces {
-  path: string;
-  /** The matrix is IEEE binary16, else float32; a bias is float32. */
-  half: boolean;
-  /** [hidden, hidden], one row per output. */
-  matrix: number;
-  /** [hidden]. Default: none. */
-  bias?: number;
-  residual: boolean;
-}
+import type { LensReading, Passes, TranslatorPlaces } from "./experiment.js";
 
 export interface LensRequest {
   /** float32 [rows, hidden] per place; without a translator, this is the logit lens. */
@@ -27,14 +12,6 @@ export interface LensRequest {
   /** Return entropies. */
   entropy?: boolean;
   signal?: AbortSignal;
-}
-
-/** The lens of one place's rows: the most probable tokens, and on request entropies and divergences. */
-export interface LensReading extends TopTokens {
-  /** [rows], nats. */
-  entropies?: Float32Array;
-  /** [rows], nats: KL(output, reading). */
-  divergences?: Float32Array;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { checkInteger, invalid, tokenIds } from "../check.js";
 import type { DictionaryPlaces } from "../dictionary.js";
-import { type AttributionGraph, checkTargets, type GraphTarget } from "./attribution-graph.js";
 import type { Passes } from "./experiment.js";
+import { checkTargets, type GraphEdges, type GraphTarget } from "./frozen-pass.js";
 
 /** A block's transcoder, and the features that are active in a text. */
 export interface GraphTranscoderUse {
@@ -36,14 +36,25 @@ export interface TranscoderGraphRequest {
  * Active features of transcoders, each at one token, and what each of them, embeddings, errors and the rest add directly to
  * each other and to the targets.
  */
-export interface TranscoderGraph extends Pick<AttributionGraph, "bytes" | "apartBound" | "residualBound"> {
+export interface TranscoderGraph {
+  /** Approximate peak memory in addition to the model. */
+  bytes: number;
   /** Upwards: by block, by token, by feature. */
-  nodes: Omit<AttributionGraph["nodes"], "heads" | "influences">;
+  nodes: {
+    layers: Int32Array;
+    tokens: Int32Array;
+    /** The feature in its block's dictionary. */
+    indices: Int32Array;
+    /** Its activation. */
+    values: Float64Array;
+    /** [nodes, targets]: what comes through it in the linear model. */
+    relevances: Float64Array;
+  };
   /**
-   * As in {@link AttributionGraph}; columns: embeddings by token, nodes, then by layer and token the active features that are not
-   * nodes, the errors, and rounding.
+   * The columns: embeddings by token, nodes, then by layer and token the active features that are not nodes, the errors, and
+   * rounding.
    */
-  edges: AttributionGraph["edges"];
+  edges: GraphEdges;
   /** [targets, columns without nodes]: what comes from each of them on all paths. */
   starts: Float64Array;
   /** By layer, how far the pass's attention is from its linear path, relative L2. */
@@ -59,6 +70,8 @@ export interface TranscoderGraph extends Pick<AttributionGraph, "bytes" | "apart
    * frozen, computed upwards from the change.
    */
   frozen: Float64Array;
+  apartBound: number;
+  residualBound: number;
 }
 
 /**

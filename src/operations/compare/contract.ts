@@ -357,8 +357,7 @@ function checkPositions({ positions }: CompareConfig): void {
 export default {
   submission: CompareSubmission,
   result: CompareResult,
-  forAgents:
-    "(prompt or prompts, intervention, strengths, one layer): the effect of editing a block's output",
+  forAgents: "(prompt or prompts, intervention, strengths, one layer): the effect of an edit",
   places: {},
   check(config: CompareConfig, given: Record<string, unknown>): void {
     if (interventionOf(config.intervention).bounded && given.strengths === undefined) {

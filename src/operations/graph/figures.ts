@@ -128,7 +128,7 @@ function measured(result: GraphResult): Figure[] {
       title: "Removals, estimated and measured",
       description:
         `For each node the part of the ${targetText(first)} that comes through it with everything frozen, and what is lost when it is removed ` +
-        `and nothing is frozen. ${measuredSentence(result)}`,
+        `and nothing is frozen; on the line both are equal. ${measuredSentence(result)}`,
       chart: {
         kind: "scatter",
         x: "estimate",
@@ -137,6 +137,7 @@ function measured(result: GraphResult): Figure[] {
         label: "name",
         xAxis: "estimate, frozen",
         yAxis: "effect, unfrozen",
+        diagonal: true,
       },
       ...tabled(rows, {
         name: ["node", ({ name }) => name, String],

@@ -63,8 +63,8 @@ export const SaeSubmission = Type.Object(
       minimum: 0,
       maximum: limits.token_index,
       description:
-        "With every token's rows: the first token index of each text to train on, from 0. Tokens before it and BOS tokens are left " +
-        "out: many models without BOS use a text's first token as an attention sink, with very large activations.",
+        "First token to train on: an index in each text, with every token's rows. BOS tokens are always left out. Many models " +
+        "without BOS use a text's first token as an attention sink, with very large activations.",
     }),
     k: optional.Integer({
       minimum: 1,

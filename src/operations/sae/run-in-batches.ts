@@ -83,6 +83,7 @@ async function trainOn(
       ...{ layer, point, target, architecture, k: settings.k, weights },
       model: model.info.name,
       prependBos: model.info.addBos,
+      firstPosition: config.first_position,
     };
     await clock.measure("artifact", async () => {
       await writeOwn(artifacts, trained);

@@ -41,6 +41,7 @@ export function drawScatter(figure: Figure, chart: Scatter, rows: readonly Row[]
     svg(width, height, figure.title, [
       ...axisY(area, y, ticks(axes.y, 5), chart.yAxis),
       ...axisX(area, x, ticks(axes.x, 5), chart.xAxis),
+      ...(chart.diagonal ? [line(x(axes.x[0]), y(axes.x[0]), x(axes.x[1]), y(axes.x[1]), "axis")] : []),
       ...points.map((point) => dot(point.x, point.y, point.place, 4.5)),
       ...named,
     ]),

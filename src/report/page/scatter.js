@@ -20,7 +20,8 @@ export function drawScatter(figure, rows, space) {
   const series = styles(axes.series, theme);
   const height = Math.min(420, Math.round(width * 0.5) + 80);
   const across = d3.scaleLinear(axes.x, [margin.left, width - margin.right]);
-  const down = d3.scaleLinear(axes.y, [height - margin.bottom, margin.top]).nice(6);
+  const down = d3.scaleLinear(axes.y, [height - margin.bottom, margin.top]);
+  if (!figure.chart.diagonal) down.nice(6);
   const names = spots(
     rows.map((row) => ({ row, name: String(row[label]), x: across(row[x]), y: down(row[y]) })),
     { left: margin.left, right: width - 2, top: 2, bottom: height - margin.bottom },
@@ -45,6 +46,10 @@ export function drawScatter(figure, rows, space) {
       Plot.gridY({ stroke: theme.line, strokeOpacity: 1, ticks: 6 }),
       Plot.axisX({ ...axis(theme, xAxis), tickSize: 4, ticks: 5, tickFormat: "~g" }),
       Plot.axisY({ ...axis(theme, yAxis), ticks: 6, tickFormat: "~g" }),
+      Plot.line(figure.chart.diagonal ? axes.x.map((/** @type {number} */ end) => [end, end]) : [], {
+        stroke: theme.soft,
+        strokeOpacity: 0.5,
+      }),
       Plot.link(leaders, { x1: "x1", y1: "y1", x2: "x2", y2: "y2", stroke: theme.soft, strokeOpacity: 0.5 }),
       ...series.map(({ name, color, symbol }) => {
         const own = rows.filter((row) => String(row[by]) === name);

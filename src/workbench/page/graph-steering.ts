@@ -20,14 +20,21 @@ export interface ClampedFeature {
 /** Generated tokens of a comparison. */
 const tokens = 8;
 
-/** The comparison of answers with and without the clamp, with a random control. */
+/** The comparison of answers with and without the clamp at every token, as in Chat, with a random control. */
 export function clampJob(
   { model, config, result }: SteeredGraph,
   { dictionary, index, layer, writes, level }: ClampedFeature,
 ): Record<string, unknown> {
   return {
     ...{ operation: "compare", model, prompt: config.prompt, intervention: "clamp" },
-    ...{ feature: [dictionary, index], point: writes, layers: [layer], min: level, max: level },
+    ...{
+      feature: [dictionary, index],
+      point: writes,
+      layers: [layer],
+      positions: "all",
+      min: level,
+      max: level,
+    },
     ...{ strengths: [0, 1], controls: true, max_tokens: tokens, target_token: result.targets[0]?.token },
   };
 }
@@ -39,7 +46,16 @@ export function clampCommand(
 ): string {
   const words = [
     ...["tapline", "compare", config.prompt, "--model", model, "--layers", `${layer}`],
-    ...["--intervention", "clamp", "--feature", `${dictionary}:${index}`, "--point", writes],
+    ...[
+      "--intervention",
+      "clamp",
+      "--feature",
+      `${dictionary}:${index}`,
+      "--point",
+      writes,
+      "--positions",
+      "all",
+    ],
     ...["--min", `${level}`, "--max", `${level}`, "--strengths", "0,1", "--controls"],
     ...["--max-tokens", `${tokens}`, "--target-token", result.targets[0]?.token ?? ""],
   ];

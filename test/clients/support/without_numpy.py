@@ -15,6 +15,7 @@ others = {
     "_job": {"numpy", "pandas"},
     "_generated": {"numpy"},
     "_lens": {"numpy"},
+    "_remote": {"fsspec"},
     "_row_files": {"fsspec", "numpy"},
     "_rows": {"numpy"},
     "_shuffled": {"numpy"},

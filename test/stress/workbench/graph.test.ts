@@ -314,7 +314,9 @@ inBrowser("a feature of a graph is clamped in the chat, where its decoder writes
   const graph = page.getByRole("region", { name: "Attribution graph" });
   await graph.getByText("In a terminal").click();
   const command = graph.getByRole("region", { name: "In a terminal" });
-  await command.getByText(`--feature set-${layer}:${index} --point ffn_out --min 1.5 --max 1.5`).waitFor();
+  await command
+    .getByText(`--feature set-${layer}:${index} --point ffn_out --positions all --min 1.5 --max 1.5`)
+    .waitFor();
   await page.getByRole("link", { name: "Clamp this feature in chat" }).click();
   const place = `clamp at layer ${layer}`;
   await page.getByRole("button", { name: `Remove ${place}` }).waitFor();

@@ -37,15 +37,15 @@ class TestUrls(unittest.TestCase):
         host, port = server.get_host_and_port()
         cls.options = {"key": "k", "secret": "s", "client_kwargs": {"endpoint_url": f"http://{host}:{port}"}}
         cls.s3 = s3fs.S3FileSystem(**cls.options)
-        cls.s3.mkdir("bucket")
+        cls.s3.mkdir("rows")
         for name in ("whole", "parts"):
-            cls.s3.put(str(cls.folder / name), f"bucket/{name}", recursive=True)
+            cls.s3.put(str(cls.folder / name), f"rows/{name}", recursive=True)
 
     def test_rows_in_s3_are_those_of_the_files(self) -> None:
         whole = tl.Rows(self.folder / "whole")
         for name in ("whole", "parts"):
             cache = self.folder / f"cache-{name}"
-            rows = tl.Rows(f"s3://bucket/{name}", cache=cache, storage_options=self.options)
+            rows = tl.Rows(f"s3://rows/{name}", cache=cache, storage_options=self.options)
             self.assertEqual(len(rows), 60)
             self.assertFalse(cache.exists(), "nothing is downloaded before it is read")
             first = rows[2][0]
@@ -59,22 +59,22 @@ class TestUrls(unittest.TestCase):
 
     def test_a_replaced_extraction_is_not_read_from_the_cache(self) -> None:
         cache = self.folder / "cache-replaced"
-        self.s3.put(str(self.folder / "whole"), "bucket/replaced", recursive=True)
-        before = np.asarray(tl.Rows("s3://bucket/replaced", cache=cache, storage_options=self.options)[2])
+        self.s3.put(str(self.folder / "whole"), "rows/replaced", recursive=True)
+        before = np.asarray(tl.Rows("s3://rows/replaced", cache=cache, storage_options=self.options)[2])
         data = self.folder / "other.txt"
         data.write_text("\n".join(reversed(TEXTS)))
         lab = tl.Lab(os.environ["TAPLINE_TEST_LAB"])
         lab.wait(lab.extract("demo", data, self.folder / "other", layers=[2], rows="all", shard_tokens=256))
-        self.s3.put(str(self.folder / "other") + "/", "bucket/replaced/", recursive=True)
-        after = np.asarray(tl.Rows("s3://bucket/replaced", cache=cache, storage_options=self.options)[2])
+        self.s3.put(str(self.folder / "other") + "/", "rows/replaced/", recursive=True)
+        after = np.asarray(tl.Rows("s3://rows/replaced", cache=cache, storage_options=self.options)[2])
         np.testing.assert_array_equal(after, np.asarray(tl.Rows(self.folder / "other")[2]))
         self.assertFalse(np.array_equal(before, after))
 
     def test_a_truncated_file_is_refused(self) -> None:
-        self.s3.put(str(self.folder / "whole"), "bucket/short", recursive=True)
+        self.s3.put(str(self.folder / "whole"), "rows/short", recursive=True)
         name = json.loads((self.folder / "whole" / "index.json").read_text())["shards"][0]["file"]
-        self.s3.pipe_file(f"bucket/short/{name}", (self.folder / "whole" / name).read_bytes()[:-5])
-        rows = tl.Rows("s3://bucket/short", cache=self.folder / "cache-short", storage_options=self.options)
+        self.s3.pipe_file(f"rows/short/{name}", (self.folder / "whole" / name).read_bytes()[:-5])
+        rows = tl.Rows("s3://rows/short", cache=self.folder / "cache-short", storage_options=self.options)
         with self.assertRaisesRegex(tl.TaplineError, r"short/shard-00000.safetensors has \d+ bytes; its index says \d+\."):
             rows[2][0]
         self.assertEqual([path for path in (self.folder / "cache-short").rglob("*") if path.is_file()], [])

@@ -113,7 +113,7 @@ class Lab(Submitting):
         """Trains a sparse autoencoder on block outputs: of the examples' last tokens, or from an extraction's folder.
 
         Settings: layers, seed, features, steps, architecture (relu, topk, batchtopk, jumprelu), rows (last, mean, response,
-        all), point, target and skip (for transcoders), k, batch, learning_rate, warmup, decay, sparsity.
+        all), first_position, point, target and skip (for transcoders), k, batch, learning_rate, warmup, decay, sparsity.
         """
         if examples is not None:
             settings["examples"] = [_labelled(one) for one in examples]

@@ -738,9 +738,9 @@ class SaeSubmission(_SaeSubmissionFrom, _SaeSubmissionRequired, total=False):
     BOS token (mean), or the mean over the tokens of its text after its prompt (response), or every token's
     (all). With `from`, the extraction determines it."""
     first_position: int
-    """With every token's rows: the first token index of each text to train on, from 0. Tokens before it and
-    BOS tokens are left out: many models without BOS use a text's first token as an attention sink, with very
-    large activations."""
+    """First token to train on: an index in each text, with every token's rows. BOS tokens are always left
+    out. Many models without BOS use a text's first token as an attention sink, with very large
+    activations."""
     k: int
     """For topk and batchtopk: active features per activation."""
     batch: int
