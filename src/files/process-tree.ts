@@ -32,7 +32,7 @@ export async function endTree(pid: number, patienceMs = 10_000): Promise<void> {
   const tree = treeOf(pid);
   const alive = () => tree.filter((one) => startOf(one.pid) === one.started);
   send(-pid, "SIGTERM");
-  // What is stopped receives the signal only after this one.
+  // Stopped processes receive it only after they continue.
   for (const one of alive()) send(one.pid, "SIGCONT");
   const deadline = performance.now() + patienceMs;
   while (alive().length > 0 && performance.now() < deadline) await sleep(50);
