@@ -4,15 +4,12 @@ import { join, resolve } from "node:path";
 import { checkSubmission, type Operation } from "../contracts/index.js";
 import { UserError } from "../contracts/user-error.js";
 import { taplineHome } from "../files/home.js";
-import { runWorker } from "../lab/supervisor.js";
+import { longestDeadlineMs, runWorker } from "../lab/supervisor.js";
 import type { ConductOptions } from "./conduct.js";
 import { UsageError } from "./exit-code.js";
 import { print, printJson, shortPath } from "./output.js";
 import { makeFolder } from "./run-experiment.js";
 import { withProgress } from "./with-progress.js";
-
-/** The longest time that timers allow, 24 days: the scheduler that runs a part decides how long it may take. */
-const deadlineMs = 2 ** 31 - 1;
 
 /** Computes part i of n of an experiment in a worker process, and writes its file. @throws UserError */
 export async function computePart(
@@ -35,7 +32,8 @@ export async function computePart(
       const log = await open(join(folder, "worker.log"), "a");
       try {
         const outcome = await runWorker({
-          ...{ config, folder, log: log.fd, signal, deadlineMs, library: taplineHome() },
+          ...{ config, folder, log: log.fd, signal, library: taplineHome() },
+          deadlineMs: longestDeadlineMs,
           part: { part, folder: resolve(out) },
           onProgress: (one) => progress.show({ status: "running", progress: one }),
         });

@@ -20,11 +20,12 @@ export interface LabSession {
  * is closed.
  * @param named an origin, or `new` to always start a temporary Lab
  * @param options.emptyLibrary gives a temporary Lab an empty library instead of the user's
+ * @param options.unlimited lifts a temporary Lab's limit on the duration of a job
  */
 export async function openLab(
   named: string | undefined,
   onStart: () => void,
-  { emptyLibrary = false }: { emptyLibrary?: boolean } = {},
+  { emptyLibrary = false, unlimited = false }: { emptyLibrary?: boolean; unlimited?: boolean } = {},
 ): Promise<LabSession> {
   if (named !== undefined && named !== "new") {
     const lab = new Lab(named);
@@ -33,7 +34,7 @@ export async function openLab(
   }
   if (named === undefined && (await isLab(usualLab))) return running(new Lab(usualLab), usualLab);
   onStart();
-  return startOwn(emptyLibrary);
+  return startOwn(emptyLibrary, unlimited);
 }
 
 function running(lab: Lab, url: string): LabSession {
@@ -45,8 +46,8 @@ export function isLab(url: string): Promise<boolean> {
   return answers(async () => (await new Lab(url, { timeoutMs: greetingMs }).health()).api_version === 1);
 }
 
-async function startOwn(emptyLibrary: boolean): Promise<LabSession> {
-  const [{ startLab, taplineHome }, { backendInfo }] = await Promise.all([
+async function startOwn(emptyLibrary: boolean, unlimited: boolean): Promise<LabSession> {
+  const [{ longestDeadlineMs, startLab, taplineHome }, { backendInfo }] = await Promise.all([
     import("../lab/index.js"),
     import("../native/index.js"),
   ]);
@@ -55,7 +56,10 @@ async function startOwn(emptyLibrary: boolean): Promise<LabSession> {
   try {
     // Saved items outlive the temporary Lab.
     const library = emptyLibrary ? home : taplineHome();
-    const service = await startLab({ port: 0, home, library, backend: backendInfo().backend });
+    const service = await startLab({
+      ...{ port: 0, home, library, backend: backendInfo().backend },
+      ...(unlimited && { deadlineMs: longestDeadlineMs }),
+    });
     return {
       lab: new Lab(service.url),
       url: service.url,

@@ -46,12 +46,12 @@ export async function runExperiment(options: Experiment): Promise<Experimented> 
   // Checks that the folder is writable before computing anything.
   const named = typeof out === "string" ? await makeFolder(resolve(out)) : undefined;
   if (out === undefined) await checkFolder(resolve("."));
-  const session = await openLab(options.lab, () => options.onStage("starting a temporary Lab")).catch(
-    async (error) => {
-      await named?.undo();
-      throw error;
-    },
-  );
+  const session = await openLab(options.lab, () => options.onStage("starting a temporary Lab"), {
+    unlimited: isPart(options),
+  }).catch(async (error) => {
+    await named?.undo();
+    throw error;
+  });
   let made = named;
   try {
     signal.throwIfAborted();
@@ -77,9 +77,18 @@ export async function runExperiment(options: Experiment): Promise<Experimented> 
   }
 }
 
+/** The scheduler that runs a part of an extraction decides how long it may take, not the Lab, unless others share that. */
+function isPart({ settings }: Experiment): boolean {
+  return settings.shard !== undefined;
+}
+
 async function waitFor(session: LabSession, id: string, options: Experiment): Promise<CompletedJob> {
+  const unlimited = session.own && isPart(options);
   try {
-    return await waitOrCancel(session.lab, id, options);
+    return await waitOrCancel(session.lab, id, {
+      ...{ signal: options.signal, onProgress: options.onProgress },
+      ...(unlimited && { timeoutMs: Number.POSITIVE_INFINITY }),
+    });
   } catch (error) {
     const log = resolve(`tapline-${options.operation}-${id.slice(0, 8)}.log`);
     if (options.signal.aborted || !(await session.keepLog(id, log))) throw error;

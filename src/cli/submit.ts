@@ -155,6 +155,13 @@ async function followed(submission: Submission, options: { json?: boolean; quiet
         if (!options.quiet)
           process.stderr.write(`Starting again: ${parts.map((part) => `part ${part}`).join(", ")}.\n`);
       },
+      onCopy: (parts) => {
+        progress.clear();
+        if (!options.quiet)
+          process.stderr.write(
+            `Running a second time, because it is slow: ${parts.map((part) => `part ${part}`).join(", ")}.\n`,
+          );
+      },
       onMerge: (done, total) => show("merging", done, total),
     });
     progress.clear();

@@ -7,6 +7,8 @@ export const intervalMs = 200;
 interface Watching {
   signal: AbortSignal;
   onProgress: (job: Job) => void;
+  /** Overall deadline in milliseconds, instead of {@link Lab.wait}'s own. */
+  timeoutMs?: number;
 }
 
 /** Waits until a job has completed; the signal cancels it. @throws TaplineError, the signal's reason */

@@ -10,14 +10,18 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** State of a process and its start time in system ticks, from /proc if available. */
-export function processStat(pid: number): { state: string | null; started: string | null } {
+/** State of a process, its parent and its start time in system ticks, from /proc if available. */
+export function processStat(pid: number): {
+  state: string | null;
+  parent: number | null;
+  started: string | null;
+} {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
     // The command name is in parentheses and may contain anything; field 3 is the first after it.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return { state: fields[0] ?? null, started: fields[19] ?? null };
+    return { state: fields[0] ?? null, parent: Number(fields[1]), started: fields[19] ?? null };
   } catch {
-    return { state: null, started: null };
+    return { state: null, parent: null, started: null };
   }
 }

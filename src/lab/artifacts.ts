@@ -34,7 +34,11 @@ export class ArtifactFile {
 export class Artifacts {
   readonly names: string[] = [];
 
-  constructor(private readonly folder: string) {}
+  /** @param unfinished suffix of files that are being written; unique if several processes may write the same file */
+  constructor(
+    private readonly folder: string,
+    private readonly unfinished = ".partial",
+  ) {}
 
   /** A temporary folder, removed after `use`. */
   async scratch<T>(use: (folder: string) => Promise<T>): Promise<T> {
@@ -49,7 +53,7 @@ export class Artifacts {
   /** Creates a file atomically: complete if `write` succeeds, absent if it fails. */
   async create(name: string, write: (file: ArtifactFile) => Promise<void>): Promise<void> {
     const final = join(this.folder, name);
-    const partial = `${final}.partial`;
+    const partial = `${final}${this.unfinished}`;
     const file = new ArtifactFile(await open(partial, "wx", 0o600), partial, final);
     try {
       await write(file);

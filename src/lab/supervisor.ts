@@ -30,6 +30,9 @@ export interface WorkerRun {
   program?: WorkerProgram | undefined;
 }
 
+/** The longest deadline that timers allow, 24 days: for parts, whose scheduler decides how long they may take. */
+export const longestDeadlineMs = 2 ** 31 - 1;
+
 /** How a worker ended; `stopped` if the signal ended it before it had a result. */
 export type Outcome =
   | { kind: "result"; result: Result }

@@ -1,32 +1,47 @@
 import { shellWord } from "../text/shell.js";
-import type { Submission } from "./submission.js";
+import { copyFolder, partsFolder, type Submission, settingsFile, startedFile } from "./submission.js";
 
 /** Runs parts outside of this process; they continue when this process ends. */
 export interface Engine {
   /** What `start` would run, as a shell script. */
   script(submission: Submission): string;
-  /** Starts parts. @returns the handle @throws UserError */
-  start(submission: Submission, parts: readonly number[]): Promise<string>;
+  /**
+   * Starts parts.
+   * @param copies whether they run a second time, in separate folders
+   * @returns the handle @throws UserError
+   */
+  start(submission: Submission, parts: readonly number[], copies?: boolean): Promise<string>;
   /** The parts that are waiting or running. @throws UserError if the engine cannot be asked */
-  active(submission: Submission): Promise<Set<number>>;
-  stop(submission: Submission): Promise<void>;
+  active(submission: Pick<Submission, "batches">): Promise<Set<number>>;
+  /** Number of the submission's places that are in use. @throws UserError if the engine cannot be asked */
+  busy(submission: Pick<Submission, "batches">): Promise<number>;
+  /** Stops all parts, or only these; what runs in the same place after them also ends. */
+  stop(submission: Pick<Submission, "batches">, parts?: readonly number[]): Promise<void>;
 }
 
-/** The command that computes a part, whose number is in a shell variable. */
-export function partCommand(
-  { parts, operation = "extract" }: Pick<Submission, "parts" | "operation">,
+/** The commands that compute a part, whose number is in a shell variable: the first notes the time. */
+export function partCommands(
+  submission: Pick<Submission, "out" | "parts" | "operation">,
   variable: string,
-  { program, settings, folder }: { program: readonly string[]; settings: string; folder: string },
-): string {
+  { program, copies }: { program: readonly string[]; copies: boolean },
+): [note: string, compute: string] {
+  const { parts, operation = "extract" } = submission;
+  const part = `"$${variable}"`;
+  const withPart = (name: (part: string) => string) => {
+    const [before, after] = name("\0").split("\0") as [string, string];
+    return `${shellWord(before)}${part}${after === "" ? "" : shellWord(after)}`;
+  };
   const words = [
     ...program,
     operation === "patch_sweep" ? "patch" : operation,
-    ...["--config", settings],
-    "--lab",
-    "new",
-    "--quiet",
-    "--json",
+    ...["--config", settingsFile(submission)],
+    ...["--lab", "new", "--quiet", "--json", "--out"],
   ];
-  words.push("--out", folder);
-  return `${words.map(shellWord).join(" ")} --shard "$${variable}/${parts}"`;
+  const folder = copies
+    ? withPart((part) => copyFolder(submission, part))
+    : shellWord(partsFolder(submission));
+  return [
+    `: >${withPart((part) => startedFile(submission, part, copies))}`,
+    `${words.map(shellWord).join(" ")} ${folder} --shard "$${variable}/${parts}"`,
+  ];
 }

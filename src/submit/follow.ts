@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../contracts/user-error.js";
 import type { Merged } from "../lab/extraction/merge.js";
 import type { MergedParts } from "../lab/parts/merge.js";
+import { Copies } from "./copies.js";
 import type { Engine } from "./engine.js";
 import { progressOf, type SubmissionProgress } from "./progress.js";
 import { logOf, partsFolder, type Submission, save } from "./submission.js";
@@ -21,11 +22,14 @@ export interface Following {
   onProgress: (progress: SubmissionProgress, running: number) => void;
   /** Called before parts that ended without being complete are started again. */
   onRestart: (parts: readonly number[]) => void;
+  /** Called when slow parts have been started a second time. */
+  onCopy: (parts: readonly number[]) => void;
   onMerge: (done: number, total: number) => void;
 }
 
 /**
- * Waits until all parts are complete, starts again those that ended before, and merges them.
+ * Waits until all parts are complete, starts again those that ended before and a second time those that are slow, and
+ * merges them.
  * @throws UserError if a part makes no progress, or the submission was stopped; the signal's reason
  */
 export async function follow(submission: Submission, following: Following): Promise<Followed> {
@@ -35,8 +39,10 @@ export async function follow(submission: Submission, following: Following): Prom
   const tries = new Map<number, { done: number; count: number }>();
   // A part that has just ended may not have been seen to be complete: two looks in a row decide.
   let before = new Set<number>();
+  const copies = new Copies(submission, engine, () => save(home, submission));
   for (;;) {
     signal.throwIfAborted();
+    await copies.settle();
     const active = await engine.active(submission);
     const progress = await progressOf(submission);
     following.onProgress(progress, active.size);
@@ -57,13 +63,16 @@ export async function follow(submission: Submission, following: Following): Prom
       before = new Set();
     } else {
       before = new Set(ended.map(({ part }) => part));
+      const slow = await copies.start(progress, active);
+      if (slow.length > 0) following.onCopy(slow);
     }
     await sleep(following.intervalMs, undefined, { signal }).catch(() => signal.throwIfAborted());
   }
+  await copies.settle();
   const merged = await merge(submission, following);
   submission.merged = true;
   await save(home, submission);
-  await rm(partsFolder(submission), { recursive: true, force: true });
+  await rm(partsFolder(submission), { recursive: true, force: true, maxRetries: 3 });
   return merged;
 }
 

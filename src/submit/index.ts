@@ -1,5 +1,6 @@
 import type { EngineName } from "../contracts/names.js";
 import { UserError } from "../contracts/user-error.js";
+import { Copies } from "./copies.js";
 import type { Engine } from "./engine.js";
 import { localEngine } from "./local.js";
 import { progressOf } from "./progress.js";
@@ -68,7 +69,9 @@ function checkSame({ id, parts, merged, out }: Submission, wanted: Submission): 
 
 /** Ends all parts of a submission; their finished files stay. */
 export async function stop(home: string, submission: Submission, program: readonly string[]): Promise<void> {
-  await engineOf(submission, program).stop(submission);
+  const engine = engineOf(submission, program);
+  await engine.stop(submission);
+  await new Copies(submission, engine, () => save(home, submission)).discard();
   submission.stopped = true;
   await save(home, submission);
 }

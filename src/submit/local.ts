@@ -1,26 +1,24 @@
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { processStat } from "../files/running.js";
+import { endTree, startOf } from "../files/process-tree.js";
 import { shellWord } from "../text/shell.js";
-import { type Engine, partCommand } from "./engine.js";
-import { logOf, partsFolder, partsOf, type Submission, settingsFile } from "./submission.js";
+import { type Engine, partCommands } from "./engine.js";
+import { logOf, partsFolder, partsOf, type Submission } from "./submission.js";
 
 /** Processes on this machine: each worker computes its parts one after another, on its own device or share of the cores. */
 export function localEngine(program: readonly string[]): Engine {
-  const scriptOf = (submission: Submission) => {
-    const [before, after] = logOf(submission, "\0").split("\0") as [string, string];
+  const scriptOf = (submission: Submission, copies = false) => {
+    const [before, after] = logOf(submission, "\0", copies).split("\0") as [string, string];
+    const [note, compute] = partCommands(submission, "part", { program, copies });
     return [
       "#!/bin/bash",
       "# The arguments are the parts of one worker.",
       'for part in "$@"; do',
-      `  ${partCommand(submission, "part", {
-        program,
-        settings: settingsFile(submission),
-        folder: partsFolder(submission),
-      })} >>${shellWord(before)}"$part"${shellWord(after)} 2>&1`,
+      `  ${note}`,
+      `  ${compute} >>${shellWord(before)}"$part"${shellWord(after)} 2>&1`,
       "done",
       "",
     ].join("\n");
@@ -29,53 +27,50 @@ export function localEngine(program: readonly string[]): Engine {
     script: (submission) =>
       [
         ...assigned(submission, partsOf(submission)).map(
-          (parts, worker) =>
-            `# ${[...prefixOf(submission, worker), "bash <this script>", ...parts].join(" ")}`,
+          ({ parts, place }) =>
+            `# ${[...prefixOf(submission, place), "bash <this script>", ...parts].join(" ")}`,
         ),
         scriptOf(submission),
       ].join("\n"),
-    async start(submission, parts) {
-      const path = join(partsFolder(submission), "extract.sh");
-      await writeFile(path, scriptOf(submission), { mode: 0o700 });
+    async start(submission, parts, copies = false) {
+      const path = join(partsFolder(submission), copies ? "extract-copy.sh" : "extract.sh");
+      await writeFile(path, scriptOf(submission, copies), { mode: 0o700 });
       const log = openSync(join(partsFolder(submission), "workers.log"), "a");
       try {
-        const started = assigned(submission, parts).flatMap((own, worker): Worker[] => {
-          const args = [...prefixOf(submission, worker), "bash", path, ...own.map(String)];
+        const started = assigned(submission, parts).flatMap(({ parts, place }): Worker[] => {
+          const args = [...prefixOf(submission, place), "bash", path, ...parts.map(String)];
           // A separate process group: Ctrl-C in this terminal does not reach it.
           const child = spawn("env", args, { detached: true, stdio: ["ignore", log, log] });
           child.on("error", () => {}); // seen as parts that are not active
           child.unref();
           const { pid } = child;
-          return pid === undefined ? [] : [{ pid, started: startOf(pid), parts: own }];
+          return pid === undefined ? [] : [{ pid, started: startOf(pid), parts, place }];
         });
         return JSON.stringify(started);
       } finally {
         closeSync(log);
       }
     },
-    async active({ batches }) {
-      return new Set(
-        workersOf(batches).flatMap(({ pid, started, parts }) => (startOf(pid) === started ? parts : [])),
+    active: async ({ batches }) => new Set(running(batches).flatMap(({ parts }) => parts)),
+    busy: async ({ batches }) => running(batches).length,
+    async stop({ batches }, parts) {
+      const chosen = running(batches).filter(
+        (worker) => parts === undefined || worker.parts.some((part) => parts.includes(part)),
       );
-    },
-    async stop({ batches }) {
-      for (const { pid, started } of workersOf(batches)) {
-        if (startOf(pid) !== started) continue;
-        try {
-          process.kill(-pid, "SIGTERM");
-        } catch {
-          // it has ended
-        }
-      }
+      await Promise.all(chosen.map(({ pid }) => endTree(pid)));
     },
   };
 }
 
-/** Each worker's parts. */
-function assigned({ workers }: Submission, parts: readonly number[]): number[][] {
-  const lists = Array.from({ length: Math.min(workers, parts.length) }, () => [] as number[]);
-  for (const [n, part] of parts.entries()) (lists[n % lists.length] as number[]).push(part);
-  return lists;
+/** The parts of each new worker, and its place: the number of its device or share of the cores. */
+function assigned(
+  { workers, batches }: Submission,
+  parts: readonly number[],
+): { parts: number[]; place: number }[] {
+  const taken = new Set(running(batches).map(({ place }) => place));
+  const free = Array.from({ length: workers }, (_, place) => place).filter((place) => !taken.has(place));
+  const places = (free.length === 0 ? [0] : free).slice(0, parts.length);
+  return places.map((place, n) => ({ place, parts: parts.filter((_, at) => at % places.length === n) }));
 }
 
 /** What keeps a worker to its device, or to its share of the cores. */
@@ -98,25 +93,16 @@ function allowedCores(): number[] {
   return cores.slice(0, Math.max(availableParallelism(), 1));
 }
 
-/** When a process started, so that a reused id is not taken for it; empty if it has ended. */
-function startOf(pid: number): string {
-  if (process.platform === "linux") {
-    const { state, started } = processStat(pid);
-    return state === "Z" || state === "X" ? "" : (started ?? "");
-  }
-  try {
-    return execFileSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" }).trim();
-  } catch {
-    return "";
-  }
-}
-
 /** A batch's handle is a list of these in JSON. */
 interface Worker {
   pid: number;
   started: string;
   parts: number[];
+  /** Missing in records of earlier versions. */
+  place?: number;
 }
 
-const workersOf = (batches: Submission["batches"]) =>
-  batches.flatMap(({ handle }) => JSON.parse(handle) as Worker[]);
+const running = (batches: Submission["batches"]) =>
+  batches
+    .flatMap(({ handle }) => JSON.parse(handle) as Worker[])
+    .filter(({ pid, started }) => started !== "" && startOf(pid) === started);

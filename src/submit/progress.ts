@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { ExtractionIndex } from "../lab/extraction/folder.js";
 import { indexName } from "../lab/extraction/plan.js";
 import { partFile } from "../lab/parts/part-file.js";
-import { partsFolder, partsOf, type Submission } from "./submission.js";
+import { partsFolder, partsOf, type Submission, startedFile } from "./submission.js";
 
 /** How far one part is, by its files. */
 export interface PartProgress {
@@ -13,6 +13,9 @@ export interface PartProgress {
   done: number;
   /** Tokens of all its texts; unknown until it has counted them. */
   tokens?: number;
+  /** When it was last started, and when it became complete, by the times of its files in milliseconds. */
+  started?: number;
+  ended?: number;
 }
 
 export interface SubmissionProgress {
@@ -28,10 +31,14 @@ export async function progressOf(
   submission: Pick<Submission, "out" | "parts" | "operation">,
 ): Promise<SubmissionProgress> {
   const folder = partsFolder(submission);
-  const { operation = "extract" } = submission;
-  const progress = operation === "extract" ? extractProgress : fileProgress;
   const parts = await Promise.all(
-    partsOf(submission).map((part) => progress(folder, part, submission.parts)),
+    partsOf(submission).map(async (part) => {
+      const found = await progressIn(folder, submission, part);
+      const started = await timeOf(startedFile(submission, part));
+      if (started === undefined) return found;
+      const ended = found.complete ? await timeOf(lastFile(submission, part)) : undefined;
+      return { ...found, started, ...(ended !== undefined && { ended }) };
+    }),
   );
   const known = parts.flatMap(({ tokens }) => tokens ?? []);
   const counted = known.reduce((sum, tokens) => sum + tokens, 0);
@@ -41,6 +48,29 @@ export async function progressOf(
     done: parts.reduce((sum, { done }) => sum + done, 0),
     ...(known.length > 0 && { tokens: Math.round((counted / known.length) * parts.length) }),
   };
+}
+
+/** The file that completes a part. */
+export function lastFile(submission: Pick<Submission, "out" | "parts" | "operation">, part: number): string {
+  const name = (submission.operation ?? "extract") === "extract" ? indexName : partFile;
+  return join(partsFolder(submission), name([part, submission.parts]));
+}
+
+/** When a file was last written, in milliseconds; undefined if there is none. */
+function timeOf(path: string): Promise<number | undefined> {
+  return stat(path).then(
+    ({ mtimeMs }) => mtimeMs,
+    () => undefined,
+  );
+}
+
+/** How far a part is whose files are in a folder. */
+export function progressIn(
+  folder: string,
+  { operation = "extract", parts }: Pick<Submission, "parts" | "operation">,
+  part: number,
+): Promise<PartProgress> {
+  return (operation === "extract" ? extractProgress : fileProgress)(folder, part, parts);
 }
 
 /** Of experiments whose parts are one file each; every part counts as one token. */

@@ -35,6 +35,8 @@ export interface Batch {
   /** The engine's name for them: a Slurm job id, or the process ids of workers. */
   handle: string;
   parts: number[];
+  /** Whether its part runs a second time, because the first run is far slower than the other parts. */
+  copy?: true;
 }
 
 /** The numbers of a submission's parts. */
@@ -43,8 +45,14 @@ export const partsOf = ({ parts }: Pick<Submission, "parts">) =>
 
 /** The folder of the parts' files, logs and settings; removed once they are merged. */
 export const partsFolder = ({ out }: Pick<Submission, "out">) => join(out, "parts");
-export const logOf = (submission: Pick<Submission, "out">, part: number | string) =>
-  join(partsFolder(submission), `part-${part}.log`);
+/** The folder of a part that runs a second time. */
+export const copyFolder = (submission: Pick<Submission, "out">, part: number | string) =>
+  join(partsFolder(submission), `copy-${part}`);
+export const logOf = (submission: Pick<Submission, "out">, part: number | string, copy = false) =>
+  join(partsFolder(submission), `part-${part}${copy ? "-copy" : ""}.log`);
+/** An empty file whose time is that of the part's last start. */
+export const startedFile = (submission: Pick<Submission, "out">, part: number | string, copy = false) =>
+  join(partsFolder(submission), `part-${part}${copy ? "-copy" : ""}.started`);
 export const settingsFile = (submission: Pick<Submission, "out" | "operation">) =>
   join(partsFolder(submission), `${submission.operation ?? "extract"}.json`);
 

@@ -259,7 +259,8 @@ test("a folder of shards keeps finished and foreign files, removes partial ones"
   const index = JSON.parse(readFileSync(join(path, "index.json"), "utf8"));
   assert.equal([index.complete, index.shards.length, index.source.hidden], [false, 3, 2]);
   writeFileSync(join(path, first.file), Buffer.alloc(first.bytes));
-  for (const name of [`${second.file}.partial`, "mine.partial"]) writeFileSync(join(path, name), "");
+  const torn = [`${second.file}.partial`, `${second.file}.0123456789ab.partial`, "index.parquet.partial"];
+  for (const name of [...torn, "mine.partial"]) writeFileSync(join(path, name), "");
   assert.equal(await begin(), [first.file]);
   assert.equal(readdirSync(path).sort(), ["index.json", "mine.partial", first.file]);
   const says = (own = head, other = plan) => refusal(() => begin(own, other));
@@ -293,6 +294,45 @@ test("a folder of shards keeps finished and foreign files, removes partial ones"
     await refusal(() => ExtractionFolder.open(join(folder, "no", "where"), [0, 1])),
     /^Cannot write to .* \(ENOENT\)\.$/,
   );
+});
+
+test("two machines that write the same file at the same time both complete it", async () => {
+  const path = join(folder, "twice");
+  const planner = new Planner(form, [0, 1], 4);
+  planner.add(3, false);
+  const plan = planner.finish();
+  const [{ file }] = plan.shards as [(typeof plan.shards)[0]];
+  const bytes = Buffer.from("the same bytes");
+  const lost = await ExtractionFolder.open(path, [0, 1]);
+  await lost.begin(head, plan);
+  // A lock of another machine counts for nothing here.
+  rmSync(join(path, "index.json.lock"));
+  const again = await ExtractionFolder.open(path, [0, 1]);
+  await again.begin(head, plan);
+  let half = () => {};
+  let whole = () => {};
+  const [written, completed] = [
+    new Promise<void>((resolve) => (half = resolve)),
+    new Promise<void>((resolve) => (whole = resolve)),
+  ];
+  const first = lost.artifacts.create(file, async (shard) => {
+    await shard.write(bytes.subarray(0, 4), 0);
+    half();
+    await completed;
+    assert.is(
+      readFileSync(join(path, file), "utf8"),
+      "the same bytes",
+      "complete as soon as it has its name",
+    );
+    await shard.write(bytes.subarray(4), 4);
+  });
+  await written;
+  await again.artifacts.create(file, (shard) => shard.write(bytes, 0));
+  whole();
+  await first;
+  assert.is(readFileSync(join(path, file), "utf8"), "the same bytes");
+  assert.equal(readdirSync(path).sort(), ["index.json", "index.json.lock", file]);
+  await Promise.all([lost.close(), again.close()]);
 });
 
 test.run();

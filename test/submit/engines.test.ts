@@ -37,6 +37,7 @@ test("a Slurm array has one task per part and the given options", () => {
       "#SBATCH --open-mode=append",
       "#SBATCH --gres=gpu:1",
       "#SBATCH --time=2:00:00",
+      ': >/data/rows/parts/part-"$SLURM_ARRAY_TASK_ID".started',
       "exec node 'tap line.js' extract --config /data/rows/parts/extract.json --lab new --quiet --json --out /data/rows/parts --shard \"$SLURM_ARRAY_TASK_ID/3\"",
       "",
     ].join("\n"),
@@ -52,6 +53,35 @@ test("local workers take turns at the parts, each on its device", () => {
     "# CUDA_VISIBLE_DEVICES=3 bash <this script> 1 3",
     "#!/bin/bash",
   ]);
+});
+
+test("new local workers get places that no other has, second runs separate folders", async () => {
+  const out = join(folder, "places");
+  const own = submission({ out, parts: 4, workers: 3 });
+  await prepareFolder(own);
+  const program = join(folder, "waits.sh");
+  writeFileSync(program, "#!/bin/bash\nexec sleep 300\n", { mode: 0o755 });
+  const engine = localEngine([program]);
+  const placesOf = (handle: string) => (JSON.parse(handle) as { place: number }[]).map(({ place }) => place);
+  const start = async (parts: number[], copies?: boolean) => {
+    const handle = await engine.start(own, parts, copies);
+    own.batches.push({ handle, parts, ...(copies && { copy: true as const }) });
+    return placesOf(handle);
+  };
+  assert.equal(await start([0, 1]), [0, 1]);
+  assert.is(await engine.busy(own), 2);
+  assert.equal(await start([1], true), [2]);
+  const script = readFileSync(join(out, "parts/extract-copy.sh"), "utf8");
+  assert.match(
+    script,
+    `--out ${out}/parts/copy-"$part" --shard "$part/4" >>${out}/parts/part-"$part"-copy.log`,
+  );
+  await engine.stop({ batches: own.batches.slice(0, 1) }, [1]);
+  assert.equal([...(await engine.active({ batches: own.batches.slice(0, 1) }))], [0]);
+  assert.equal([...(await engine.active(own))].sort(), [0, 1], "the second run is not stopped");
+  assert.equal(await start([1, 2, 3]), [1], "three parts take turns at the place that is free");
+  await engine.stop(own);
+  assert.is(await engine.busy(own), 0);
 });
 
 test("a local worker outlives its starter, is seen while it runs, and is stopped with its child", async () => {

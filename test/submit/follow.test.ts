@@ -56,6 +56,7 @@ function engineOf(fails: (part: number, attempt: number) => boolean) {
   const engine: Engine = {
     script: () => "",
     active: async () => new Set(),
+    busy: async () => 0,
     async start(submission, parts) {
       started.push([...parts]);
       const attempt = started.length;
@@ -69,7 +70,7 @@ function engineOf(fails: (part: number, attempt: number) => boolean) {
 
 const following = (home: string, engine: Engine, more: Partial<Following> = {}): Following => ({
   ...{ home, engine, signal: new AbortController().signal, intervalMs: 1 },
-  ...{ onProgress: () => {}, onRestart: () => {}, onMerge: () => {} },
+  ...{ onProgress: () => {}, onRestart: () => {}, onCopy: () => {}, onMerge: () => {} },
   ...more,
 });
 

@@ -1,7 +1,7 @@
 /**
  * Extractions with the programs that read, feed and divide them: `npm run verify:scale`.
  *   --only PATTERN   folders of test/verify/scale whose name matches
- * Each folder has an environment in the cache (test/support/real).
+ * Each folder has an environment in the cache (test/support/real). `network` is a Slurm cluster of three network namespaces.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -45,6 +45,13 @@ async function main(): Promise<void> {
         console.log(`${folder}: Python ended with ${ended.code}\n${ended.stderr.slice(-4000)}`);
         failed++;
       }
+    }
+    if (new RegExp(values.only).test("network")) {
+      const { network } = await import("./scale/network.js");
+      const { outcome, detail } = await network();
+      console.log(`network: three nodes, all disturbed: ${outcome}\n${detail}`);
+      if (outcome === "passed") passed++;
+      else failed++;
     }
   } finally {
     await services.stop();

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdir, readdir, readFile, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
@@ -65,7 +66,8 @@ export function checkSame(
   throw new UserError(`${path} contains a different extraction: ${other}. Choose another folder.`);
 }
 
-const partialOf = (name: string) => `${name}.partial`;
+/** The name that a partial file will have once it is complete. */
+const completeName = (name: string) => /^(.*?)(?:\.[0-9a-f]{12})?\.partial$/.exec(name)?.[1];
 
 /** The contents of an index file. */
 export function indexText(head: IndexHead, plan: Plan, complete: boolean): string {
@@ -83,7 +85,9 @@ export class ExtractionFolder implements ShardFolder {
   private constructor(path: string, index: string, held: Lock | undefined) {
     this.path = path;
     this.index = index;
-    this.artifacts = new Artifacts(path);
+    // A lock cannot tell whether a process of another machine is alive: if a cluster takes that for lost and starts the part
+    // again, both may write the same file. Each then completes only its own, with the same bytes.
+    this.artifacts = new Artifacts(path, `.${randomBytes(6).toString("hex")}.partial`);
     this.#lock = held;
   }
 
@@ -128,8 +132,13 @@ export class ExtractionFolder implements ShardFolder {
       finished.add(shard.file);
     }
     // Partial files of an interrupted process.
-    const names = new Set([...plan.shards.map(({ file }) => file), tableName(this.index)].map(partialOf));
-    for (const name of await readdir(this.path)) if (names.has(name)) await rm(join(this.path, name));
+    const names = new Set<string | undefined>([
+      ...plan.shards.map(({ file }) => file),
+      tableName(this.index),
+    ]);
+    for (const name of await readdir(this.path)) {
+      if (names.has(completeName(name))) await rm(join(this.path, name), { force: true });
+    }
     if (known === undefined) await this.write(head, plan, false);
     const missing = plan.shards.filter(({ file }) => !finished.has(file));
     await this.#checkRoom(missing);

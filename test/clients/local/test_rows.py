@@ -90,6 +90,20 @@ class TestRows(unittest.TestCase):
         batches = list(torch.utils.data.DataLoader(rows.dataset(2), batch_size=4))
         np.testing.assert_array_equal(torch.cat(batches).numpy(), np.asarray(rows[2]))
 
+    def test_data_sets_reach_workers_that_do_not_fork(self) -> None:
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("PyTorch is not installed")
+        rows = self.rows("f32")
+        whole = np.asarray(rows[2])
+        settings = {"batch_size": 64, "num_workers": 2, "multiprocessing_context": "spawn"}
+        batches = list(torch.utils.data.DataLoader(rows.dataset(2), **settings))
+        np.testing.assert_array_equal(torch.cat(batches).numpy(), whole)
+        stream = rows.shuffled(2, buffer=32, skip_bos=False)
+        found = torch.cat(list(torch.utils.data.DataLoader(stream, **settings))).numpy()
+        self.assertEqual(_counts(found), _counts(whole))
+
     def test_an_epoch_has_every_row_once_in_random_order(self) -> None:
         rows = self.rows("f32")
         whole = np.asarray(rows[2])

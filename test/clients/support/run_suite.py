@@ -52,4 +52,5 @@ def main(folder: str) -> None:
     suite.run(Lines())
 
 
-main(sys.argv[1])
+if __name__ == "__main__":  # not again in processes that tests start
+    main(sys.argv[1])

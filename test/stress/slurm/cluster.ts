@@ -21,15 +21,29 @@ export const canRunSlurm =
   process.getuid?.() === 0 &&
   ["slurmctld", "slurmd", "munged"].every((name) => spawnSync("which", [name]).status === 0);
 
-/** @param folder readable by everybody, as munge requires of its socket's parents */
-export async function startCluster(folder: string, nodes: number, port: number): Promise<Cluster> {
+/** Where a node's daemon runs: its address, and the prefix of its command, which ends with everything that it runs. */
+export interface Place {
+  host: string;
+  runs: string[];
+}
+
+/**
+ * @param folder readable by everybody, as munge requires of its socket's parents
+ * @param places of the nodes, and the controller's address as they see it; by default all are on this machine
+ */
+export async function startCluster(
+  folder: string,
+  nodes: number,
+  port: number,
+  { controller, places }: { controller: string; places: Place[] } = { controller: "127.0.0.1", places: [] },
+): Promise<Cluster> {
   const at = (name: string) => join(folder, name);
   for (const name of ["state", "spool", "log"]) mkdirSync(at(name));
   writeFileSync(at("munge.key"), randomBytes(1024), { mode: 0o400 });
   chmodSync(folder, 0o755);
   const host = hostname().split(".")[0] as string;
   const settings = [
-    ...["ClusterName=test", `SlurmctldHost=${host}(127.0.0.1)`, `SlurmctldPort=${port}`],
+    ...["ClusterName=test", `SlurmctldHost=${host}(${controller})`, `SlurmctldPort=${port}`],
     ...["AuthType=auth/munge", `AuthInfo=socket=${at("munge.sock")}`, "SlurmUser=root", "SlurmdUser=root"],
     ...[`StateSaveLocation=${at("state")}`, `SlurmdSpoolDir=${at("spool")}/%n`],
     ...[`SlurmctldPidFile=${at("slurmctld.pid")}`, `SlurmdPidFile=${at("slurmd")}-%n.pid`],
@@ -51,7 +65,8 @@ export async function startCluster(folder: string, nodes: number, port: number):
     ...["SchedulerParameters=batch_sched_delay=0,sched_interval=1"],
     ...Array.from(
       { length: nodes },
-      (_, n) => `NodeName=n${n} NodeHostname=${host} NodeAddr=127.0.0.1 Port=${port + 1 + n} CPUs=1`,
+      (_, n) =>
+        `NodeName=n${n} NodeHostname=${host} NodeAddr=${places[n]?.host ?? "127.0.0.1"} Port=${port + 1 + n} CPUs=1`,
     ),
     "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
   ];
@@ -69,7 +84,10 @@ export async function startCluster(folder: string, nodes: number, port: number):
     ...munge.map((option) => `--${option.replace("=", `=${folder}/`)}`),
   ]);
   start("slurmctld", ["-D", "-f", at("slurm.conf")]);
-  const startNode = (node: number) => start("slurmd", ["-D", "-f", at("slurm.conf"), "-N", `n${node}`]);
+  const startNode = (node: number) => {
+    const [command = "", ...words] = [...(places[node]?.runs ?? []), "slurmd"];
+    return start(command, [...words, "-D", "-f", at("slurm.conf"), "-N", `n${node}`]);
+  };
   const running = Array.from({ length: nodes }, (_, node) => startNode(node));
   const idle = () => {
     const said = spawnSync("sinfo", ["--noheader", "--format=%T %D"], { env: { ...process.env, ...env } });

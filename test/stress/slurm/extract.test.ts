@@ -107,13 +107,14 @@ if (canRunSlurm) {
     const { folder, cluster } = context;
     const out = join(folder, "lost");
     const log = () => readFileSync(join(folder, "log/slurmctld.log"), "utf8");
-    assert.not.match(log(), /requeue job/i);
+    const before = log().length;
     await submitted(context, out, () => {
       cluster.kill(1);
       setTimeout(() => cluster.restart(1), 15_000).unref();
     });
     assert.equal(contents(out), contents(join(folder, "whole")));
-    assert.match(log(), /requeue job/i, "Slurm noticed");
+    // Slurm notices it after some seconds; a second run of the slow part, which cancels the first one, may be faster.
+    assert.match(log().slice(before), /requeue job|REQUEST_KILL_JOB/i, "the lost part was replaced");
   });
 } else {
   test.skip("a Slurm cluster: needs root, slurm-wlm and munge", () => {});

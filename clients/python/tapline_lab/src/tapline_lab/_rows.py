@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ._errors import TaplineError
 from ._row_files import Shard, open_folder
-from ._shuffled import RowStream, Shuffle, batches
+from ._shuffled import Shuffle, batches
 
 import numpy as np  # after the module that says what to do without it
 
@@ -144,8 +143,9 @@ class Rows:
 
         Requires PyTorch.
         """
-        torch = _torch()
-        return type("RowDataset", (_RowDataset, torch.utils.data.Dataset), {})(self[layer], torch.from_numpy)
+        from ._torch_rows import RowDataset
+
+        return RowDataset(self[layer])
 
     def shuffled(
         self,
@@ -163,9 +163,9 @@ class Rows:
         training on several machines, share the shards without overlap. `skip_bos` leaves out the rows of BOS tokens, whose norms
         are tens of times larger. Requires PyTorch.
         """
-        torch = _torch()
-        stream = type("RowStream", (RowStream, torch.utils.data.IterableDataset), {})
-        return stream(self._shuffle(layer, buffer, seed, skip_bos), part, torch)
+        from ._torch_rows import RowStream
+
+        return RowStream(self._shuffle(layer, buffer, seed, skip_bos), part)
 
     def batches(
         self,
@@ -186,10 +186,10 @@ class Rows:
 
         `settings`: those of `batches`. Requires PyTorch.
         """
-        torch = _torch()
+        from ._torch_rows import tensors
+
         given: dict[str, Any] = {"epochs": None, **settings}
-        found = self.batches(layer, size, **given)
-        return (torch.from_numpy(batch).to(device) for batch in found)
+        return tensors(self.batches(layer, size, **given), device)
 
     def to_datasets(self) -> Any:
         """The texts as a Hugging Face `datasets.IterableDataset`, which reads the files and copies nothing.
@@ -204,28 +204,3 @@ class Rows:
     def _shuffle(self, layer: int, buffer: int, seed: int, skip_bos: bool) -> Shuffle:
         skipped = int(self.source.get("skipped_in_mean", 0)) if skip_bos else 0
         return Shuffle(self[layer]._shards, layer, self._per_token, skipped, buffer, seed)
-
-
-class _RowDataset:
-    """A map-style data set."""
-
-    def __init__(self, rows: LayerRows, tensor: Callable[[Any], Any]) -> None:
-        self._rows = rows
-        self._tensor = tensor
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, at: int) -> Any:
-        return self._tensor(self._rows[at])
-
-    def __getitems__(self, at: list[int]) -> list[Any]:
-        return list(self._tensor(self._rows[at]))
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise TaplineError("A data set requires PyTorch: pip install 'tapline-lab[torch]'.") from None
-    return torch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -84,27 +84,3 @@ def batches(shuffle: Shuffle, size: int, epochs: int | None, part: tuple[int, in
         if empty:
             return
         number += 1
-
-
-class RowStream:
-    """An iterable-style torch data set; each worker of a DataLoader takes its share of the shards."""
-
-    def __init__(self, shuffle: Shuffle, part: tuple[int, int], torch: Any) -> None:
-        self._shuffle = shuffle
-        self._part = part
-        self._tensor: Callable[[Any], Any] = torch.from_numpy
-        self._worker: Callable[[], Any] = torch.utils.data.get_worker_info
-        self._epoch = 0
-
-    def set_epoch(self, number: int) -> None:
-        """The order of another epoch; without it, each iteration is the next one."""
-        self._epoch = number
-
-    def __iter__(self) -> Iterator[Any]:
-        index, count = self._part
-        worker = self._worker()
-        if worker is not None:
-            index, count = index * worker.num_workers + worker.id, count * worker.num_workers
-        number, self._epoch = self._epoch, self._epoch + 1
-        for rows in self._shuffle.epoch(number, (index, count)):
-            yield from self._tensor(rows)
