@@ -152,9 +152,10 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
     const all = await this.names();
     const members = all.includes(name) ? [name] : all.filter((one) => isMember(name, one));
     // Without members, the error lists what there is.
-    const found = await Promise.all(
-      (members.length > 0 ? members : [name]).map((one) => this.#anyFitting(one, model)),
-    );
+    const found: OpenDictionary[] = [];
+    // One after another, so that the error is always that of the first one.
+    for (const one of members.length > 0 ? members.sort() : [name])
+      found.push(await this.#anyFitting(one, model));
     const blocks = new Map<number, string>();
     for (const { stored } of found) {
       if (writtenPoint(stored) !== "ffn_out" || stored.writes === undefined) {
