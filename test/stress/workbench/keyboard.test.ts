@@ -108,8 +108,10 @@ async function graph(page: Page): Promise<void> {
   // From the target to the strongest head or neuron below it.
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
+  await tabTo(page, /^Pin$/);
+  await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Unpin" }).waitFor();
-  await tabTo(page, /^Unpin$/);
+  await tabTo(page, /^Clear selection$/);
   await page.keyboard.press("Enter");
   await page.getByText("No node selected.").waitFor();
 }
