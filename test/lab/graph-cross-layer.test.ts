@@ -115,7 +115,7 @@ test("a measured removal takes a feature out of all blocks that it writes into",
     return own[targets[0]!.token_id]! - own.reduce((sum, one) => sum + one, 0) / count;
   }) as [number, number, number];
   assert.ok(Math.abs(clean - removed - effect) < 2e-3, `${clean - removed}, ${effect}`);
-  // Out of its own block alone, the effect is another one.
+  // Removed from one block only, it has a different effect.
   assert.ok(Math.abs(clean - partly - effect) > 2e-2, `${clean - partly}, ${effect}`);
 });
 

@@ -100,7 +100,7 @@ async function sweep(page: Page, cdp: CDPSession): Promise<{ each: number; frame
   return { each: ((await busy(cdp)) - before) / steps, frames };
 }
 
-/** The main thread's time in tasks so far, in milliseconds of its own clock. */
+/** The main thread's time in tasks so far, in milliseconds. */
 async function busy(cdp: CDPSession): Promise<number> {
   const { metrics } = await cdp.send("Performance.getMetrics");
   return 1000 * (metrics.find(({ name }) => name === "TaskDuration")?.value ?? 0);

@@ -29,7 +29,7 @@ async function perStep(edits: "graph" | "callback", layers: number, inside?: num
       ...{ edits, gpuLayers: whole, layers: layersOf(layers), rows, tokens },
       ...(inside !== undefined && { inside }),
     });
-  // Two requests may begin a batch apart; only where they share all batches are there as many as generated tokens.
+  // Two requests may begin a batch apart. If they share all batches, each batch generates one token of each.
   const run = async (tokens: number) => {
     for (let left = 20; left > 0; left--) {
       const found = await once(tokens);
