@@ -1,7 +1,5 @@
 #include "capture/attention_path.h"
 
-#include <utility>
-
 namespace tapline {
 
 namespace {
@@ -69,15 +67,8 @@ AttentionPath read_path(const GraphView& graph, const Model& model, const BlockP
 std::vector<AttentionPath> read_attention_paths(const GraphView& graph, const Model& model,
                                                 const BlockPoints& points, int64_t n_tokens,
                                                 const std::string& subject) {
-  std::vector<AttentionPath> paths;
-  for (int layer = 0; layer < model.info().n_layer; ++layer) {
-    AttentionPath path = read_path(graph, model, points, layer, n_tokens);
-    if (!path.why.empty())
-      path.why = subject + "has no proven linear path through attention in block " + std::to_string(layer) +
-                 ": " + path.why + ".";
-    paths.push_back(std::move(path));
-  }
-  return paths;
+  return paths_of_blocks(model, subject, "linear path through attention",
+                         [&](int layer) { return read_path(graph, model, points, layer, n_tokens); });
 }
 
 }  // namespace tapline

@@ -1,7 +1,5 @@
 #include "capture/ffn_input_path.h"
 
-#include <utility>
-
 namespace tapline {
 
 namespace {
@@ -26,15 +24,8 @@ FfnInputPath read_path(const GraphView& graph, const Model& model, const BlockPo
 std::vector<FfnInputPath> read_ffn_input_paths(const GraphView& graph, const Model& model,
                                                const BlockPoints& points, int64_t n_tokens,
                                                const std::string& subject) {
-  std::vector<FfnInputPath> paths;
-  for (int layer = 0; layer < model.info().n_layer; ++layer) {
-    FfnInputPath path = read_path(graph, model, points, layer, n_tokens);
-    if (!path.why.empty())
-      path.why = subject + "has no proven path to the MLP's input in block " + std::to_string(layer) + ": " +
-                 path.why + ".";
-    paths.push_back(std::move(path));
-  }
-  return paths;
+  return paths_of_blocks(model, subject, "path to the MLP's input",
+                         [&](int layer) { return read_path(graph, model, points, layer, n_tokens); });
 }
 
 }  // namespace tapline

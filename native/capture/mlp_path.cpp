@@ -97,15 +97,8 @@ MlpPath read_path(const GraphView& graph, const Model& model, const BlockPoints&
 
 std::vector<MlpPath> read_mlp_paths(const GraphView& graph, const Model& model, const BlockPoints& points,
                                     int64_t n_tokens, const std::string& subject) {
-  std::vector<MlpPath> paths;
-  for (int layer = 0; layer < model.info().n_layer; ++layer) {
-    MlpPath path = read_path(graph, model, points, layer, n_tokens);
-    if (!path.why.empty())
-      path.why = subject + "has no proven path through a dense MLP in block " + std::to_string(layer) + ": " +
-                 path.why + ".";
-    paths.push_back(std::move(path));
-  }
-  return paths;
+  return paths_of_blocks(model, subject, "path through a dense MLP",
+                         [&](int layer) { return read_path(graph, model, points, layer, n_tokens); });
 }
 
 }  // namespace tapline

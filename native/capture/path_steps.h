@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "capture/graph_view.h"
@@ -48,5 +49,20 @@ class StepReader {
   const Model& model_;
   int64_t n_tokens_;
 };
+
+/// The path of every block; an unknown one says so in a sentence: that of `read`, with `subject` ("The
+/// architecture 'x' "), `what` and the block before it.
+template <class Read>
+auto paths_of_blocks(const Model& model, const std::string& subject, const std::string& what, Read read) {
+  std::vector<decltype(read(0))> paths;
+  for (int layer = 0; layer < model.info().n_layer; ++layer) {
+    auto path = read(layer);
+    if (!path.why.empty())
+      path.why =
+          subject + "has no proven " + what + " in block " + std::to_string(layer) + ": " + path.why + ".";
+    paths.push_back(std::move(path));
+  }
+  return paths;
+}
 
 }  // namespace tapline
