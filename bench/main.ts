@@ -123,7 +123,7 @@ async function record(suite: string, measured: Row[], loadBefore: number, some: 
   if (suite === "peers" && goalsElsewhere(measuredOn) === undefined) await writePeersTable(rows);
 }
 
-/** Whether the processor multiplies tiles of bytes (Intel's AMX), which has no goals of its own. */
+/** Whether the processor multiplies tiles of bytes (Intel's AMX), without separate goals. */
 async function tiles(): Promise<{ tiles?: "AMX" }> {
   const described = await readFile("/proc/cpuinfo", "utf8").catch(() => "");
   return /^flags\b.*\bamx_int8\b/m.test(described) ? { tiles: "AMX" } : {};
