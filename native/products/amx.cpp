@@ -19,7 +19,8 @@ bool has_amx() {
     unsigned b = 0;
     unsigned c = 0;
     unsigned features = 0;
-    constexpr unsigned kNeeded = 1U << 22U | 1U << 24U;  // products of bfloat16, and the registers
+    // Products of bfloat16, the registers, and products of bytes.
+    constexpr unsigned kNeeded = 1U << 22U | 1U << 24U | 1U << 25U;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &features) == 0 || (features & kNeeded) != kNeeded) return false;
     // Linux saves the registers of a process only after it has asked for that.
     constexpr long kAsk = 0x1023;

@@ -18,14 +18,19 @@ namespace tapline::products {
 /// in the environment switches them off.
 bool has_amx();
 
-/// Bytes of a register.
+/// Bytes of a whole register.
 constexpr int64_t kRegister = 16 * 64;
 
-/// Sets this thread's registers up, sixteen rows of a vector each, until the end of a scope. 0 to 3 are sums
-/// of 16 by 16 numbers; of the operands, 4 and 5 have rows of weights, 6 and 7 tokens.
+/// What each register holds: rows, and bytes of a row, at most 16 and 64.
+struct RegisterForms {
+  uint8_t rows[8];
+  uint16_t row_bytes[8];
+};
+
+/// Sets this thread's registers up until the end of a scope.
 class MatrixRegisters {
  public:
-  MatrixRegisters() {
+  explicit MatrixRegisters(const RegisterForms& forms) {
     struct alignas(64) {
       uint8_t palette = 1;
       uint8_t reserved[15] = {};
@@ -33,8 +38,8 @@ class MatrixRegisters {
       uint8_t rows[16] = {};
     } set;
     for (int i = 0; i < 8; ++i) {
-      set.row_bytes[i] = 64;
-      set.rows[i] = 16;
+      set.row_bytes[i] = forms.row_bytes[i];
+      set.rows[i] = forms.rows[i];
     }
     asm volatile("ldtilecfg %0" : : "m"(set));
   }
@@ -54,6 +59,11 @@ void store_register(void* to, int64_t stride) {
 template <int kTo>
 void clear_register() {
   asm volatile("tilezero %%tmm%c0" : : "i"(kTo));
+}
+/// Adds products of four signed bytes each to sums of 32 bits.
+template <int kSum, int kWeights, int kTokens>
+void add_bytes() {
+  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kWeights), "i"(kTokens));
 }
 /// Adds products of pairs of bfloat16 to sums in F32.
 template <int kSum, int kWeights, int kTokens>

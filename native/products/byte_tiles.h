@@ -1,21 +1,16 @@
 #pragma once
 
-// Tiles of bytes, which some processors with AVX-512 multiply with one instruction (Intel's AMX): sixteen
-// rows of weights with sixteen tokens, a block of 32 numbers each. The sums are exact integers, and scales
-// are applied as elsewhere, so the results have the same bits as without tiles.
+// Products of bytes in matrix registers: sixteen rows of weights with sixteen tokens, a block of 32 numbers
+// each. The sums are exact integers, and scales are applied as elsewhere, so the results have the same bits
+// as without matrix registers.
 
+#include "amx.h"
 #include "lanes.h"
 
-#if TAPLINE_PRODUCTS == 16 && defined(TAPLINE_PRODUCTS_QUANTISED) && defined(__GNUC__) && defined(__linux__)
-#define TAPLINE_PRODUCTS_TILES 1
-
-#include <cstddef>
-#include <cstdint>
+#if defined(TAPLINE_AMX) && defined(TAPLINE_PRODUCTS_QUANTISED)
+#define TAPLINE_BYTE_TILES 1
 
 namespace tapline::products {
-
-/// Whether the processor has tiles of bytes and the kernel lets this process use them.
-bool has_byte_tiles();
 
 /// Bytes of a block of one row, and of sixteen rows.
 constexpr int64_t kTileRow = 32;

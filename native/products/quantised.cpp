@@ -153,7 +153,7 @@ void pack_blocks(const Token* rows, int64_t stride, int64_t count, int64_t depth
   }
 }
 
-#ifdef TAPLINE_PRODUCTS_TILES
+#ifdef TAPLINE_BYTE_TILES
 
 /// Sixteen rows of weights, unpacked for tiles of bytes.
 template <class Block>
@@ -182,8 +182,8 @@ TileRows rows_for_byte_tiles(const WeightRows<Block>& weights) {
 template <class Weight>
 void multiply_blocks(const WeightRows<Weight>& weights, const std::byte* panels, int64_t tokens, float* c,
                      int64_t c_stride) {
-#ifdef TAPLINE_PRODUCTS_TILES
-  if (weights.rows == kLanes && has_byte_tiles())
+#ifdef TAPLINE_BYTE_TILES
+  if (weights.rows == kLanes && has_amx())
     return multiply_byte_tiles(rows_for_byte_tiles(weights), panels, tokens, c, c_stride);
 #endif
   thread_local Rows rows;

@@ -18,6 +18,10 @@ constexpr int kPieces = 3;
 /// Numbers of a row in a register.
 constexpr int64_t kStep = 32;
 
+/// Registers 0 to 3 are sums of 16 by 16 numbers; of the operands, 4 and 5 have rows of weights, 6 and 7
+/// tokens.
+constexpr RegisterForms kForms = {{16, 16, 16, 16, 16, 16, 16, 16}, {64, 64, 64, 64, 64, 64, 64, 64}};
+
 int64_t steps_of(int64_t depth) {
   return (depth + kStep - 1) / kStep;
 }
@@ -166,7 +170,7 @@ void multiply(const WeightRows<SplitF32>& weights, const std::byte* panels, int6
   WeightRows<SplitF32> group = weights;
   const std::byte* const rows = split_rows(group);
   const auto panel_stride = static_cast<int64_t>(panel_bytes<SplitF32>(group.depth));
-  const MatrixRegisters registers;
+  const MatrixRegisters registers(kForms);
   Floats results[4][kLanes];
   for (int64_t token = 0; token < tokens; token += 2 * kLanes, panels += 2 * panel_stride) {
     const int64_t left = tokens - token;
