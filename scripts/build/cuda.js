@@ -23,8 +23,8 @@ const packages = [
 ];
 
 /**
- * What a released addon with CUDA is compiled for, in CMake's words: Turing as code that the driver compiles at the first
- * start, for that and cards to come; Ampere, Ada, Hopper and Blackwell as machine code.
+ * The cards that a released addon with CUDA is compiled for, in CMake's words: Turing as code that the driver compiles at
+ * the first start, for Turing and later cards; Ampere, Ada, Hopper and Blackwell as machine code.
  */
 export const cudaArchitectures = "75-virtual;80-real;86-real;89-real;90-real;120a-real";
 
@@ -36,7 +36,8 @@ function pinned(name, version, sha256) {
 /**
  * Installs a toolkit that needs no GPU, no driver and no installation by the system.
  * @param {(sentence: string) => void} say
- * @returns {{ home: string, flags: Record<string, string> }} its folder, and environment variables that name it
+ * @returns {{ home: string, flags: Record<string, string>, definitions: Record<string, string> }} its folder, and what
+ *   names it for our build and for CMake, which would otherwise take one on the PATH
  */
 export function cudaToolkit(say) {
   const folder = join(cacheFolder(process.env), `cuda-${packages[0]?.version}`);
@@ -44,7 +45,11 @@ export function cudaToolkit(say) {
   const home = (/** @type {string} */ at) => join(at, "nvidia", "cu13");
   installPythonPackages(folder, packages, { what, say, finish: (at) => complete(home(at)) });
   const nvcc = join(home(folder), "bin", "nvcc");
-  return { home: home(folder), flags: { CUDACXX: nvcc, CUDA_PATH: home(folder) } };
+  return {
+    home: home(folder),
+    flags: { CUDACXX: nvcc, CUDA_PATH: home(folder) },
+    definitions: { CUDAToolkit_ROOT: home(folder) },
+  };
 }
 
 /**

@@ -217,7 +217,7 @@ function nvidia({ platform, arch }) {
   if (platform === "linux" && arch === "x64") return cudaToolkit(say);
   const { env } = process;
   const nvcc = findNvcc({ env, platform, arch, exists: existsSync, run: () => "" });
-  return { home: dirname(dirname(nvcc ?? "")), flags: {} }; // without one, checkToolchain says what to install
+  return { home: dirname(dirname(nvcc ?? "")), flags: {}, definitions: {} }; // without one, checkToolchain says what to install
 }
 
 /**
@@ -263,7 +263,7 @@ async function inTree(backend, { platform, arch, portable }, levels, work, archi
   const tree = treeOf(`release-${platform}-${arch}-${backend}`);
   const options = [cmakeOptions(lowest, platform, arch), own.options].join(" ").trim();
   const toolchain = portable ? portableToolchain(arch, say) : { flags: {}, definitions: {} };
-  const cuda = architectures !== undefined && { CMAKE_CUDA_ARCHITECTURES: architectures };
+  const cuda = architectures === undefined ? undefined : nvidia({ platform, arch, portable });
   const plan = {
     ...own,
     backend,
@@ -271,10 +271,10 @@ async function inTree(backend, { platform, arch, portable }, levels, work, archi
     log: `${tree}.log`,
     processor: lowest.name.replaceAll("-", "_"),
     options,
-    flags: { ...own.flags, ...toolchain.flags, ...(cuda && nvidia({ platform, arch, portable }).flags) },
+    flags: { ...own.flags, ...toolchain.flags, ...cuda?.flags },
     definitions: {
       ...toolchain.definitions,
-      ...cuda,
+      ...(cuda && { ...cuda.definitions, CMAKE_CUDA_ARCHITECTURES: architectures }),
       ...(portable && { TAPLINE_LEVELS: levelList(levels) }),
     },
   };
