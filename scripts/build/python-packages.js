@@ -50,8 +50,8 @@ export function installPythonPackages(folder, packages, { what, say, finish = ()
     const named = packages.map(({ name, version }) => `${name}==${version}`).join(" ");
     throw new BuildError(`\`python3 -m pip install ${named}\` failed: ${reason}`);
   } finally {
+    clean(); // a signal while it deletes is still ours
     stop();
-    clean();
   }
   return folder;
 }

@@ -114,8 +114,8 @@ async function release() {
     }
     say(`done in ${duration(Date.now() - started)}: \`npm install\` takes the tarballs of ${out} together`);
   } finally {
+    clean(); // a signal while it deletes is still ours
     stop();
-    clean();
   }
 }
 

@@ -87,8 +87,8 @@ try {
   const inspect = tapline(project, ["inspect", "The capital of France is", "--no-out"]);
   check("it answers", / Paris/.test(inspect), inspect.slice(0, 200));
 } finally {
+  clean(); // a signal while it deletes is still ours
   stop();
-  clean();
 }
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
