@@ -110,6 +110,25 @@ export function sqliteComponents() {
   ];
 }
 
+/**
+ * What NVIDIA's headers compile into kernels. Its libraries are not in the package.
+ * @param {string} home the toolkit's folder
+ * @returns {Component[]}
+ */
+export function cudaComponents(home) {
+  const folder = join(home, "include/cccl/cub");
+  const number = Number(versionIn(join(folder, "version.cuh"), /define CUB_VERSION (\d+)/));
+  return [
+    {
+      name: "CUB and libcu++",
+      version: [Math.floor(number / 100_000), Math.floor(number / 100) % 1000, number % 100].join("."),
+      license: "BSD-3-Clause AND Apache-2.0 WITH LLVM-exception",
+      purl: "pkg:github/nvidia/cccl",
+      text: join(folder, "cub.cuh"),
+    },
+  ];
+}
+
 /** @param {string} zig @returns {Component[]} */
 function compilerLibraries(zig) {
   const folder = join(zig, "ziglang");
@@ -170,7 +189,9 @@ function versionIn(file, pattern) {
  */
 export function licenceText(path) {
   const text = readFileSync(path, "utf8");
-  if (!/\.(c|cpp|h)$/.test(path)) return text;
+  if (!/\.(c|cpp|cuh|h)$/.test(path)) return text;
+  const block = /^\/\*+\n([\s\S]*?)\n[ *]*\*\//.exec(text)?.[1];
+  if (block !== undefined) return `${block.replaceAll(/^ \* ?/gm, "")}\n`;
   const lines = text.split("\n");
   const end = lines.findIndex((line) => !line.startsWith("//"));
   return `${lines

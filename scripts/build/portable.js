@@ -1,9 +1,7 @@
-import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { BuildError } from "./errors.js";
-import { onInterrupt } from "./interrupt.js";
-import { root } from "./paths.js";
+import { installPythonPackages } from "./python-packages.js";
 import { cacheFolder } from "./source.js";
 
 /** The oldest C library that released addons load with, that of Debian 10, RHEL 8 and Ubuntu 18.10. */
@@ -11,6 +9,7 @@ export const oldestGlibc = "2.28";
 
 /** Zig's C and C++ compiler (clang) with headers and stubs of every glibc, as a package of the Python index. */
 const zig = {
+  name: "ziglang",
   version: "0.17.1",
   sha256: [
     "ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54", // x86-64 Linux
@@ -69,7 +68,8 @@ export function portableToolchain(arch, say) {
  */
 export function zigCompiler(target, say) {
   const cache = cacheFolder(process.env);
-  const folder = zigFolder(cache, say);
+  const what = `the portable compiler (ziglang ${zig.version}, 100 MB)`;
+  const folder = installPythonPackages(join(cache, `zig-${zig.version}`), [zig], { what, say });
   const wrappers = join(folder, target);
   mkdirSync(wrappers, { recursive: true });
   /** @param {string} name @param {string} command */
@@ -90,42 +90,4 @@ export function zigCompiler(target, say) {
     ZIG_LOCAL_CACHE_DIR: join(cache, "zig-cache"),
   };
   return { folder, tool, flags };
-}
-
-/**
- * Installs the pinned compiler once for all clones of a user, and puts it in place by one rename.
- * @param {string} cache
- * @param {(sentence: string) => void} say
- */
-function zigFolder(cache, say) {
-  const folder = join(cache, `zig-${zig.version}`);
-  if (existsSync(folder)) return folder;
-  say(`installing the portable compiler (ziglang ${zig.version}, 100 MB) into ${folder}`);
-  mkdirSync(cache, { recursive: true });
-  const work = mkdtempSync(`${folder}-`);
-  const clean = () => rmSync(work, { recursive: true, force: true });
-  const stop = onInterrupt(clean);
-  try {
-    const hashes = zig.sha256.map((each) => `--hash=sha256:${each}`).join(" ");
-    writeFileSync(join(work, "requirements.txt"), `ziglang==${zig.version} ${hashes}\n`);
-    const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"];
-    const args = [...pip, "--only-binary=:all:", "--target", join(work, "zig"), "--require-hashes"];
-    execFileSync("python3", [...args, "-r", join(work, "requirements.txt")], {
-      cwd: root,
-      stdio: ["ignore", "ignore", "pipe"],
-      encoding: "utf8",
-    });
-    renameSync(join(work, "zig"), folder);
-  } catch (error) {
-    if (existsSync(folder)) return folder; // another build was faster
-    const { stderr = "", message } = /** @type {Error & { stderr?: string }} */ (error);
-    const reason = stderr.trim().split("\n").at(-1) || message;
-    throw new BuildError(
-      `The portable compiler could not be installed with \`python3 -m pip install ziglang==${zig.version}\`: ${reason}`,
-    );
-  } finally {
-    stop();
-    clean();
-  }
-  return folder;
 }

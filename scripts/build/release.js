@@ -6,15 +6,16 @@
  *   --out FOLDER        where they go (default: release)
  *   --platform NAME     what to compile for, by Node's name (default and only choice: the platform that it runs on)
  *   --arch NAME         processors, by Node's name; on Linux x64 and arm64 compile for each other; repeatable
- *   --cuda              a third package, with CUDA: needs the toolkit, takes long
+ *   --cuda              a further package, with CUDA, which takes long; on x86-64 Linux nothing has to be installed for it
+ *   --cuda-architectures LIST   what it is compiled for, in CMake's words
  *   --levels A,B        only these, for a check
  *   --with TARBALL      a platform package made elsewhere from the same sources, to be named in the main one; repeatable
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
-  chmodSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -24,37 +25,36 @@ import {
   writeFileSync,
 } from "node:fs";
 import os from "node:os";
-import { basename, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { waiting } from "./addon.js";
+import { findNvcc } from "./backend.js";
 import { buildVersions, withoutBuildPackages } from "./build-packages.js";
 import { buildAddon, buildTargets, configure } from "./cmake.js";
-import { licenceText, nativeComponents, sqliteComponents } from "./components.js";
+import { cudaComponents, licenceText, nativeComponents, sqliteComponents } from "./components.js";
+import { checkArchitectures, cudaArchitectures, cudaToolkit } from "./cuda.js";
 import { BuildError, sentenceOf } from "./errors.js";
 import { onInterrupt } from "./interrupt.js";
 import { besideGpu, cmakeOptions, levelList, levelsFor } from "./levels.js";
 import { llamaCpp } from "./llama.js";
 import { withLock } from "./lock.js";
-import { beyond, foldersNamedIn, needsOf } from "./needs.js";
 import { root, treeOf } from "./paths.js";
 import { makePlan, prepareBuild } from "./plan.js";
-import { oldestGlibc, portableToolchain } from "./portable.js";
-import { loadingFailure } from "./prebuilt.js";
+import { portableToolchain } from "./portable.js";
 import { createProgress, duration } from "./progress.js";
+import { readmeForPackages, repositoryAddress } from "./readme.js";
+import { checkAddon, mostBytes, refuseFolders, say, sayPacked, shrink, usesGlibc } from "./release-check.js";
 import { nativeEntries, npmEntries, sbom, sbomName } from "./sbom.js";
-import { cacheFolder, ensureSource } from "./source.js";
+import { ensureSource } from "./source.js";
 import { packSource } from "./source-tarball.js";
 import { hashInputs } from "./stamp.js";
 import { makeWheel, runtimePackages } from "./wheel.js";
 
-/** @typedef {{ platform: string, arch: string, portable: boolean }} Target */
+/** @typedef {import("./release-check.js").Target} Target */
 
 /** The default backend, without a toolkit for GPUs. @param {Target} target */
 const ordinary = ({ platform, arch }) => (platform === "darwin" && arch === "arm64" ? "metal" : "cpu");
 const main = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-
-/** @param {string} sentence */
-const say = (sentence) => console.log(`tapline: ${sentence}`);
 
 /** What has to be the same for a package of one machine to go with the main package of another. */
 function sourcesHash() {
@@ -72,6 +72,7 @@ async function release() {
       platform: { type: "string", default: process.platform },
       arch: { type: "string", multiple: true, default: [process.arch] },
       cuda: { type: "boolean", default: false },
+      "cuda-architectures": { type: "string", default: cudaArchitectures },
       levels: { type: "string" },
       with: { type: "string", multiple: true, default: [] },
     },
@@ -79,6 +80,7 @@ async function release() {
   const out = resolve(values.out);
   const targets = values.arch.map((arch) => targetOf(values.platform, arch));
   const chosen = targets.map((target) => chosenLevels(values.levels, target));
+  const architectures = checkArchitectures(values["cuda-architectures"]);
   const work = mkdtempSync(join(os.tmpdir(), "tapline-release-"));
   const clean = () => rmSync(work, { recursive: true, force: true });
   const stop = onInterrupt(clean);
@@ -101,7 +103,7 @@ async function release() {
       const here = { ...targetOf(process.platform, process.arch), portable: false }; // nvcc comes with its compiler
       const levels = levelsFor(here.platform, here.arch);
       const level = levels.find(({ name }) => name === besideGpu) ?? levels.at(-1);
-      packages.push(await platformPackage("cuda", here, level ? [level] : [], work, out));
+      packages.push(await platformPackage("cuda", here, level ? [level] : [], work, out, architectures));
     }
     for (const tarball of values.with) packages.push(foreignPackage(resolve(tarball), work));
     const folder = mainPackage(packages, work, out);
@@ -112,8 +114,8 @@ async function release() {
     }
     say(`done in ${duration(Date.now() - started)}: \`npm install\` takes the tarballs of ${out} together`);
   } finally {
+    clean(); // a signal while it deletes is still ours
     stop();
-    clean();
   }
 }
 
@@ -152,17 +154,18 @@ function chosenLevels(names, { platform, arch }) {
  * @param {import("./levels.js").Level[]} levels
  * @param {string} work
  * @param {string} out
+ * @param {string} [architectures] of CUDA
  */
-async function platformPackage(backend, target, levels, work, out) {
+async function platformPackage(backend, target, levels, work, out, architectures) {
   const where = `${target.platform}-${target.arch}`;
   const name = `${main.name}-${where}${backend === ordinary(target) ? "" : `-${backend}`}`;
   const folder = join(work, name);
   mkdirSync(folder);
   const path = join(folder, "tapline.node");
-  copyFileSync(await compile(backend, target, levels), path);
+  copyFileSync(await compile(backend, target, levels, architectures), path);
   shrink(path, target);
   const { needs = [] } = levels.at(-1) ?? {};
-  await check(path, target, needs);
+  await checkAddon(path, target, backend, needs);
   const bytes = statSync(path).size;
   const names = levels.map((level) => level.name);
   const addons = [{ levels: names, file: "tapline.node", needs, bytes, sha256: sha256(readFileSync(path)) }];
@@ -173,53 +176,18 @@ async function platformPackage(backend, target, levels, work, out) {
     version: main.version,
     description: `The native addon of tapline ${main.version} for ${where}, compiled for ${backend}.`,
     license: main.license,
+    ...(main.repository && { repository: main.repository }),
     os: [target.platform],
     cpu: [target.arch],
     ...(target.platform === "linux" && { libc: [usesGlibc() ? "glibc" : "musl"] }),
     files: ["*.node", "addons.json", "NOTICE", "licenses", sbomName],
   };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(about, null, 2)}\n`);
-  addComponents(folder, about, await componentsOf(target.portable, target.arch));
-  pack(folder, out);
+  const components = await componentsOf(target.portable, target.arch);
+  if (backend === "cuda") components.push(...cudaComponents(nvidia(target).home));
+  addComponents(folder, about, components);
+  pack(folder, out, backend === "cuda" ? undefined : mostBytes);
   return describe(folder, backend);
-}
-
-/**
- * Checks that an addon loads where promised (its symbol versions, and whether it loads here if this processor can run it),
- * and that it names no folder of this machine.
- * @param {string} path
- * @param {Target} target
- * @param {string[]} needs of the lowest level
- */
-async function check(path, { platform, arch, portable }, needs) {
-  const above = portable ? beyond(needsOf(path), oldestGlibc) : [];
-  if (above.length > 0) {
-    throw new BuildError(`The addon needs ${above.join(", ")}: at most glibc ${oldestGlibc} is allowed.`);
-  }
-  if (portable) refuseFolders(path);
-  // From dist/, as in an installation.
-  const { processorFeatures } = await import(new URL("../../dist/native/prebuilt.js", import.meta.url).href);
-  const features = processorFeatures();
-  if (platform !== process.platform || arch !== process.arch || !needs.every((each) => features.has(each))) {
-    say(`the addon for ${platform}-${arch} was not loaded as a check: this processor cannot run it`);
-    return;
-  }
-  const failure = loadingFailure(path);
-  if (failure !== undefined) throw new BuildError(`The addon does not load: ${failure}`);
-}
-
-/** @param {string} path of an addon */
-function refuseFolders(path) {
-  const named = foldersNamedIn(path, [root, cacheFolder(process.env)]);
-  if (named.length === 0) return;
-  throw new BuildError(
-    `${basename(path)} contains the path ${named.join(" and ")}: its bytes would depend on it.`,
-  );
-}
-
-function usesGlibc() {
-  const { header } = /** @type {{ header: { glibcVersionRuntime?: string } }} */ (process.report.getReport());
-  return header.glibcVersionRuntime !== undefined;
 }
 
 /**
@@ -244,15 +212,24 @@ async function componentsOf(portable, arch) {
   return nativeComponents(dir, portable ? portableToolchain(arch, say).folder : undefined);
 }
 
+/** A toolkit of Python packages, or elsewhere than on x86-64 Linux the installed one. @param {Target} target */
+function nvidia({ platform, arch }) {
+  if (platform === "linux" && arch === "x64") return cudaToolkit(say);
+  const { env } = process;
+  const nvcc = findNvcc({ env, platform, arch, exists: existsSync, run: () => "" });
+  return { home: dirname(dirname(nvcc ?? "")), flags: {}, definitions: {} }; // without one, checkToolchain says what to install
+}
+
 /**
  * @param {string} backend
  * @param {Target} target
  * @param {import("./levels.js").Level[]} levels
+ * @param {string} [architectures] of CUDA
  */
-function compile(backend, target, levels) {
+function compile(backend, target, levels, architectures) {
   const names = levels.map(({ name }) => name).join(", ");
   say(`compiling for ${target.platform}-${target.arch}, ${backend}, ${names}`);
-  return inTree(backend, target, levels, buildAddon);
+  return inTree(backend, target, levels, buildAddon, architectures);
 }
 
 /**
@@ -277,14 +254,16 @@ async function compileSqlite(target, levels, work) {
  * @param {Target} target
  * @param {import("./levels.js").Level[]} levels
  * @param {(build: import("./cmake.js").Build) => Promise<Result>} work
+ * @param {string} [architectures] of CUDA
  */
-async function inTree(backend, { platform, arch, portable }, levels, work) {
+async function inTree(backend, { platform, arch, portable }, levels, work, architectures) {
   const lowest = levels.at(-1);
   if (lowest === undefined) throw new Error(`no level for ${platform}-${arch}`);
   const own = makePlan();
   const tree = treeOf(`release-${platform}-${arch}-${backend}`);
   const options = [cmakeOptions(lowest, platform, arch), own.options].join(" ").trim();
   const toolchain = portable ? portableToolchain(arch, say) : { flags: {}, definitions: {} };
+  const cuda = architectures === undefined ? undefined : nvidia({ platform, arch, portable });
   const plan = {
     ...own,
     backend,
@@ -292,8 +271,12 @@ async function inTree(backend, { platform, arch, portable }, levels, work) {
     log: `${tree}.log`,
     processor: lowest.name.replaceAll("-", "_"),
     options,
-    flags: { ...own.flags, ...toolchain.flags },
-    definitions: { ...toolchain.definitions, ...(portable && { TAPLINE_LEVELS: levelList(levels) }) },
+    flags: { ...own.flags, ...toolchain.flags, ...cuda?.flags },
+    definitions: {
+      ...toolchain.definitions,
+      ...(cuda && { ...cuda.definitions, CMAKE_CUDA_ARCHITECTURES: architectures }),
+      ...(portable && { TAPLINE_LEVELS: levelList(levels) }),
+    },
   };
   return withLock(`${tree}.lock`, waiting(say), async () => {
     const progress = createProgress({ stream: process.stdout });
@@ -305,17 +288,6 @@ async function inTree(backend, { platform, arch, portable }, levels, work) {
       progress.end();
     }
   });
-}
-
-/** Removes debug information; the portable linker already does. @param {string} path @param {Target} target */
-function shrink(path, { portable }) {
-  if (portable || process.platform !== "linux") return;
-  chmodSync(path, 0o755);
-  try {
-    execFileSync("strip", ["--strip-unneeded", path], { stdio: "ignore" });
-  } catch {
-    say(`\`strip\` is not here: ${path} is larger than it has to be`);
-  }
 }
 
 /**
@@ -375,6 +347,12 @@ function mainPackage(packages, work, out) {
   const { packages: locked } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   writeFileSync(join(folder, sbomName), sbom(main, npmEntries(locked, runtimePackages(locked))));
   writeFileSync(join(folder, "prebuilt.json"), `${JSON.stringify({ packages }, null, 2)}\n`);
+  const readme = readFileSync(join(root, "README.md"), "utf8");
+  const { version } = main;
+  writeFileSync(
+    join(folder, "README.md"),
+    readmeForPackages(readme, { address: repositoryAddress(main), version }),
+  );
   pack(folder, out);
   return folder;
 }
@@ -382,15 +360,11 @@ function mainPackage(packages, work, out) {
 /**
  * @param {string} folder
  * @param {string} out
+ * @param {number} [most] bytes
  */
-function pack(folder, out) {
+function pack(folder, out, most) {
   const name = npm(["pack", "--silent", "--ignore-scripts", `--pack-destination=${out}`], folder).trim();
-  sayPacked(join(out, name));
-}
-
-/** @param {string} path */
-function sayPacked(path) {
-  say(`${basename(path)}: ${(statSync(path).size / 1e6).toFixed(1)} MB`);
+  sayPacked(join(out, name), most);
 }
 
 /**

@@ -162,8 +162,8 @@ async function fetchInto(dir, cache, { env, say, release, download }) {
     rmSync(join(tree, ".git"), { recursive: true, force: true });
     moveIntoPlace(tree, dir);
   } finally {
+    clean(); // a signal while it deletes is still ours
     stop();
-    clean();
   }
 }
 

@@ -5,6 +5,7 @@ import { BuildError } from "./errors.js";
 import { beyond, needsOf } from "./needs.js";
 import { root } from "./paths.js";
 import { oldestGlibc, processors } from "./portable.js";
+import { readmeForPackages, repositoryAddress } from "./readme.js";
 import { nativeEntries, npmEntries, sbom, sbomName } from "./sbom.js";
 
 /** Dependencies that only compile the addon or describe types. */
@@ -140,6 +141,14 @@ function clientWheel(work, arch) {
     recursive: true,
     filter: (path) => !made.test(path),
   });
+  const readme = join(source, "README.md");
+  const about = readJson(root, "package.json");
+  const options = {
+    address: repositoryAddress(about),
+    version: about.version,
+    folder: "clients/python/tapline_lab",
+  };
+  writeFileSync(readme, readmeForPackages(readFileSync(readme, "utf8"), options));
   const pip = [
     "-m",
     "pip",

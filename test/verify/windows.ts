@@ -1,0 +1,60 @@
+/**
+ * Whether the whole addon, llama.cpp included, compiles and links for Windows x86-64 with MinGW's g++ (Debian's package
+ * g++-mingw-w64-x86-64-posix), and needs nothing but Windows and Node.js: `npm run verify:windows`. Nothing is run.
+ */
+import { execFileSync } from "node:child_process";
+import { statSync } from "node:fs";
+import { buildAddon, configure } from "../../scripts/build/cmake.js";
+import { cmakeOptions, levelsFor } from "../../scripts/build/levels.js";
+import { treeOf } from "../../scripts/build/paths.js";
+import { makePlan, prepareBuild } from "../../scripts/build/plan.js";
+import { createProgress, duration } from "../../scripts/build/progress.js";
+import { exportsAndImports, unexpected } from "./windows/tables.js";
+
+const prefix = "x86_64-w64-mingw32";
+const say = (sentence: string) => console.log(`tapline: ${sentence}`);
+
+async function compile(): Promise<string> {
+  const tree = treeOf("windows");
+  const level = levelsFor("win32", "x64").at(-1);
+  if (level === undefined) throw new Error("Windows x86-64 has no level.");
+  const own = makePlan();
+  const progress = createProgress({ stream: process.stdout });
+  try {
+    const plan = {
+      ...own,
+      backend: "cpu",
+      tree,
+      log: `${tree}.log`,
+      processor: level.name.replaceAll("-", "_"),
+      options: [cmakeOptions(level, "win32", "x64"), own.options].join(" ").trim(),
+      flags: { ...own.flags, CC: `${prefix}-gcc-posix`, CXX: `${prefix}-g++-posix` },
+      definitions: {
+        CMAKE_SYSTEM_NAME: "Windows",
+        CMAKE_SYSTEM_PROCESSOR: "AMD64",
+        CMAKE_RC_COMPILER: `${prefix}-windres`,
+        CMAKE_AR: `/usr/bin/${prefix}-ar`,
+        CMAKE_RANLIB: `/usr/bin/${prefix}-ranlib`,
+      },
+    };
+    const build = await prepareBuild(plan, say, progress.line);
+    await configure(build);
+    return await buildAddon(build);
+  } finally {
+    progress.end();
+  }
+}
+
+const started = Date.now();
+const addon = await compile();
+const text = execFileSync(`${prefix}-objdump`, ["--private-headers", addon], {
+  encoding: "utf8",
+  maxBuffer: 2 ** 28,
+});
+const tables = exportsAndImports(text);
+const faults = unexpected(tables);
+say(`${addon}: ${(statSync(addon).size / 1e6).toFixed(1)} MB in ${duration(Date.now() - started)}`);
+say(`it needs ${tables.libraries.join(", ")}`);
+for (const fault of faults) console.log(`FAILED  ${fault}`);
+console.log(`${faults.length === 0 ? 1 : 0} passed, ${faults.length} failed`);
+process.exitCode = faults.length === 0 ? 0 : 1;
