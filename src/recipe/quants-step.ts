@@ -31,7 +31,7 @@ export async function quantsStep(
     const { quants: found } = await runQuants(
       {
         ...{ reference: path, forms: [], make, keepForms: false, texts, layers, mostTokens },
-        round: round.map(({ bits, group }) => ({ bits, group: group ?? null })),
+        round: round.map((each) => ("format" in each ? each : { ...each, group: each.group ?? null })),
         ...(dictionary !== undefined && { dictionary }),
         ...(control !== undefined && { control }),
         ...{ prompts, examples: [], seed: 0, ...speed },
