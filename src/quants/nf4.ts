@@ -31,7 +31,7 @@ export function roundToNf4(row: Float32Array): void {
 /** The number of bounds below a number, of which half remain with each step. */
 function codeOf(share: number): number {
   let code = 0;
-  for (let step = 8; step > 0; step /= 2) {
+  for (let step = 8; step >= 1; step /= 2) {
     if ((bounds[code + step - 1] as number) < share) code += step;
   }
   return code;
