@@ -4,6 +4,7 @@ import { bytesOf, floatsOf, toBf16, toHalf } from "../formats/float.js";
 import { type PlacedWeight, readWeightPlaces } from "../models/gguf-header.js";
 import type { OpenedFile } from "./files.js";
 import { nf4Group, roundToNf4 } from "./nf4.js";
+import { evenText, nf4Text } from "./rounded-types.js";
 
 /** Rounding to the nearest of evenly spaced values, the plain method with which published ones are compared. */
 export interface EvenRounding {
@@ -52,12 +53,6 @@ function methodOf(rounding: Rounding): Method {
     ...{ bits, scaleBits: 16, group, covers: () => true, round: (row) => roundRow(row, rounding) },
   };
 }
-
-/** In the types of rounded forms. */
-const [evenText, nf4Text] = ["round-to-nearest", "4-bit NormalFloat"];
-
-/** Whether weights are of a rounded form, which is computed in the reference's types. */
-export const isRoundedType = (type: string): boolean => type.includes(evenText) || type.includes(nf4Text);
 
 export const mostRoundingBits = 8;
 export const leastRoundingBits = 2;

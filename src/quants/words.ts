@@ -2,7 +2,7 @@ import { figureOf, percent } from "../findings/numbers.js";
 import type { Measured } from "../findings/uncertainty.js";
 import { bytesText } from "../text/words.js";
 import type { Quants, QuantsFile, QuantsForm } from "./result.js";
-import { isRoundedType } from "./rounding.js";
+import { isRoundedType } from "./rounded-types.js";
 import { leastCorrelation } from "./survival.js";
 
 /** A row of the table: the reference has some of a form's figures. */
