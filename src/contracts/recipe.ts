@@ -200,23 +200,20 @@ export const RecipeQuants = Type.Object(
       description: "Forms that llama-quantize makes of the model.",
     }),
     round: optional.Array(
-      Type.Union([
-        Type.Object(
-          {
-            bits: Type.Integer({ minimum: 2, maximum: 8, description: "Bits per weight." }),
-            group: optional.Integer({
-              minimum: 8,
-              maximum: 65536,
-              description: "Weights with a common scale; by default a row.",
-            }),
-          },
-          closed,
-        ),
-        Type.Object(
-          { format: Type.Literal("nf4", { description: "4-bit NormalFloat of the linear layers." }) },
-          closed,
-        ),
-      ]),
+      Type.Object(
+        {
+          bits: optional.Integer({ minimum: 2, maximum: 8, description: "Bits per weight." }),
+          group: optional.Integer({
+            minimum: 8,
+            maximum: 65536,
+            description: "Weights with a common scale; by default a row.",
+          }),
+          format: optional.Enum(["nf4"], {
+            description: "Instead of `bits`: 4-bit NormalFloat of the linear layers.",
+          }),
+        },
+        closed,
+      ),
       {
         description:
           "Forms whose matrices are rounded to the nearest of evenly spaced values, or to a format.",
