@@ -59,7 +59,7 @@ async function newestByAuthor(db: Kysely<Database>, model: string, forms: readon
     .where("turn", "<=", mostRead)
     .execute();
   if (newest.length === 0) return [];
-  // In a statement of its own: joined, PostgreSQL reads the whole table.
+  // A separate statement, because PostgreSQL reads the whole table for a join.
   const places = await db
     .selectFrom("measured_forms")
     .select((eb) => ["form", "published_at", eb.fn.min<number>("place").as("place")])
