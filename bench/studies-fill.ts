@@ -40,13 +40,13 @@ export async function fill(store: Store, count: number): Promise<void> {
   const random = new TestRandom(7);
   const text = (words: number) =>
     Array.from({ length: words }, () => wordAt(Math.floor(1 / (random.uniform() + 1e-5)))).join(" ");
-  const account = await signInAccount(store, {
-    issuer: "bench",
-    subject: "b",
-    name: "Bench",
-    email: null,
-    login: null,
-  });
+  const names = ["Bench", ...Array.from({ length: measuringAuthors }, (_, at) => `Measurer ${at + 1}`)];
+  const accounts: { id: string; name: string }[] = [];
+  for (const name of names) {
+    const identity = { issuer: "bench", subject: name, name, email: null, login: null };
+    accounts.push({ id: (await signInAccount(store, identity)).id, name });
+  }
+  const [first, ...measuring] = accounts as [(typeof accounts)[0], ...typeof accounts];
   const now = Date.now();
   for (let start = 0; start < count; start += 500) {
     const made = Array.from({ length: Math.min(500, count - start) }, (_, place) => {
@@ -56,7 +56,7 @@ export async function fill(store: Store, count: number): Promise<void> {
         question: text(25),
         method: `${text(80)} rare${index}`,
         finding: `${text(60)}${index % 4 === 0 ? measured(operations[index % 5] as string) : ""}`,
-        ...(index % 10 === 3 ? { entries: [measurement(index)] } : {}),
+        ...(isMeasuring(index) ? { entries: [measurement(index)] } : {}),
         license: index % 10 === 0 ? "CC0-1.0" : "CC-BY-4.0",
         model: { name: `Example-${index % 30}B`, runtime: "tapline" },
         ...(index === count - 1 ? large() : {}),
@@ -64,17 +64,25 @@ export async function fill(store: Store, count: number): Promise<void> {
       });
       const published_at = now - count + index;
       const times = { created_at: published_at, published_at };
-      return { id: randomUUID(), study, bytes: Buffer.from(JSON.stringify(study)), times };
+      // Models are measured in turn, and each of them by many authors.
+      const author = isMeasuring(index) ? measuring[Math.floor(index / 30) % measuring.length] : undefined;
+      return {
+        id: randomUUID(),
+        study,
+        bytes: Buffer.from(JSON.stringify(study)),
+        times,
+        author: author ?? first,
+      };
     });
     const numbers = { version: 1, upvotes: 0, comment_count: 0 };
     await store.db.transaction().execute(async (trx) => {
       await trx
         .insertInto("studies")
         .values(
-          made.map(({ id, study, times }) => ({
+          made.map(({ id, study, times, author }) => ({
             id,
-            account_id: account.id,
-            author: "Bench",
+            account_id: author.id,
+            author: author.name,
             ...numbers,
             ...times,
             ...summaryOf(study),
@@ -104,6 +112,9 @@ export async function fill(store: Store, count: number): Promise<void> {
 
 /** Models that a tenth of the studies measured; half of these measured the first. */
 export const measuredModels = 100;
+/** Who measured them. */
+const measuringAuthors = 12;
+const isMeasuring = (index: number) => index % 10 === 3;
 
 /** The hash of a measured model. */
 export const modelAt = (index: number) => hashOf(`measured ${index}`);

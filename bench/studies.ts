@@ -136,13 +136,12 @@ async function benchDatabase(name: string, location: string, count: number, told
       () => `/?q=${commonWords(turn())}&license=CC-BY-4.0&model=Example-7B`,
       { most: 250 },
     );
-    await load("list of measured models", () => `/models?page=${1 + (turn() % 5)}`, { most: 250 });
+    const most = count > 10_000 ? 250 : 100;
+    await load("list of measured models", () => `/models?page=${1 + (turn() % 5)}`, { most });
     await load(
       "page of a measured model",
       () => `/models/${modelAt(turn() % Math.min(measuredModels, count / 20))}`,
-      {
-        most: 250,
-      },
+      { most },
     );
     await load("page of a study with figures", () => `/studies/${drawn}`, { least: 1000, most: 250 });
     await load("offset near 10,000", () => `${list}?offset=${Math.min(10_000, count) - (turn() % 500)}`, {

@@ -75,7 +75,11 @@ def ask(engine, models, only):
     for question in only:
         words += ["--only", question]
     variables = {**os.environ, "CONFORMANCE_VERSION": version(engine)}
-    return subprocess.run(words, env=variables, timeout=LIMIT).returncode
+    try:
+        return subprocess.run(words, env=variables, timeout=LIMIT).returncode
+    except subprocess.TimeoutExpired:
+        print(f"{engine}: stopped after {LIMIT // 60} minutes.", flush=True)
+        return 1
 
 
 def main():

@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { Lab, TaplineError } from "../client/index.js";
 import { answers, greetingMs, usualLab } from "./service-address.js";
 
+/** For a response of a temporary Lab. */
+const patienceMs = 3_600_000;
+
 /** The Lab that runs an experiment. */
 export interface LabSession {
   lab: Lab;
@@ -61,7 +64,8 @@ async function startOwn(emptyLibrary: boolean, unlimited: boolean): Promise<LabS
       ...(unlimited && { deadlineMs: longestDeadlineMs }),
     });
     return {
-      lab: new Lab(service.url),
+      // Part of this process: its silence only means that the machine is busy.
+      lab: new Lab(service.url, { timeoutMs: patienceMs }),
       url: service.url,
       own: true,
       async keepLog(job, destination) {

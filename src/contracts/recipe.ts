@@ -202,16 +202,22 @@ export const RecipeQuants = Type.Object(
     round: optional.Array(
       Type.Object(
         {
-          bits: Type.Integer({ minimum: 2, maximum: 8, description: "Bits per weight." }),
+          bits: optional.Integer({ minimum: 2, maximum: 8, description: "Bits per weight." }),
           group: optional.Integer({
             minimum: 8,
             maximum: 65536,
             description: "Weights with a common scale; by default a row.",
           }),
+          format: optional.Enum(["nf4"], {
+            description: "Instead of `bits`: 4-bit NormalFloat of the linear layers.",
+          }),
         },
         closed,
       ),
-      { description: "Forms whose matrices are rounded to the nearest of evenly spaced values." },
+      {
+        description:
+          "Forms whose matrices are rounded to the nearest of evenly spaced values, or to a format.",
+      },
     ),
     texts: TextsOfRecipe("Held-out texts, at least two."),
     layers: Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1, maxItems: 8 }),

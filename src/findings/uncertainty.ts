@@ -74,11 +74,18 @@ export interface Measured extends Interval {
  * Figures over `count` things, each counted `times`, with 95 % percentile bootstrap intervals (Efron & Tibshirani,
  * 1993): resampled with replacement, using the same draws for all figures, so that differences are paired. Draws for
  * which a figure is NaN are redrawn, with at most `most` draws in total: by default twice as many as resamples.
+ * @param options.centred Resamples have fewer different things, so that a figure such as a share of features that never occur is
+ * larger in most of them; the estimated bias, their mean less the figure, is subtracted from both ends.
  * @param figures of things each counted `times[i]` times
  */
 export function bootstrap(
   count: number,
-  { resamples, seed, most = 2 * resamples }: { resamples: number; seed: number; most?: number },
+  {
+    resamples,
+    seed,
+    most = 2 * resamples,
+    centred = false,
+  }: { resamples: number; seed: number; most?: number; centred?: boolean },
   figures: (times: Uint32Array) => number[],
 ): Measured[] {
   const uniform = uniformFrom(seed);
@@ -92,7 +99,14 @@ export function bootstrap(
     for (const [i, value] of found.entries()) drawn[i]?.push(value);
     done++;
   }
-  return observed.map((value, i) => ({ value, ...middle(Float64Array.from(drawn[i] as number[])) }));
+  return observed.map((value, i) => {
+    const found = Float64Array.from(drawn[i] as number[]);
+    const { low, high } = middle(found);
+    const bias = found.reduce((sum, each) => sum + each, 0) / found.length - value;
+    return centred
+      ? { value, low: Math.min(value, low - bias), high: Math.max(value, high - bias) }
+      : { value, low, high };
+  });
 }
 
 /**

@@ -8,7 +8,7 @@ export interface QuantsRequest {
   forms: readonly string[];
   /** Forms that are made of the reference. */
   make: readonly Quantisation[];
-  /** Forms whose weights are rounded to the nearest of evenly spaced values. */
+  /** Forms whose weights are rounded to the nearest of a few values. */
   round: readonly Rounding[];
   /** Made files stay in the folder. */
   keepForms: boolean;

@@ -28,12 +28,11 @@ export interface QuantsRun {
  * @throws UserError, TaplineError, the signal's reason
  */
 export async function runQuants(request: QuantsRequest, options: QuantsOptions): Promise<QuantsRun> {
-  const { folder, onProgress } = options;
+  const { folder } = options;
   const steps = new Steps(folder);
   const reference = { ...(await openFile(request.reference)), name: "reference" };
   await sameRequest(steps, request, reference);
-  onProgress("making forms", 0);
-  const made = await makeForms(request, reference, steps, options.signal);
+  const made = await makeForms(request, reference, steps, options);
   const given = await Promise.all(request.forms.map((form) => openFile(form)));
   const forms = distinguish([...given, ...made]);
   if (forms.length === 0) throw new UserError("No forms were given: name files, or use --make.");
@@ -115,13 +114,14 @@ async function makeForms(
   { make, round, reference: model }: QuantsRequest,
   reference: OpenedFile,
   steps: Steps,
-  signal: AbortSignal,
+  { signal, onProgress }: Pick<QuantsOptions, "signal" | "onProgress">,
 ): Promise<OpenedFile[]> {
   const made: OpenedFile[] = [];
   const write = async (form: string, writer: (path: string) => Promise<void>) => {
     const to = steps.path(join("forms", `${basename(reference.path, ".gguf") || model}-${form}.gguf`));
     if ((await stat(to).catch(absent)) !== undefined) return openFile(to); // it got its name when it was complete
     signal.throwIfAborted();
+    onProgress(`making ${form}`, 0);
     await mkdir(steps.path("forms"), { recursive: true });
     const part = `${to}.part`;
     await writer(part);

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { readArrays } from "../client/arrays.js";
-import { bootstrap } from "../findings/uncertainty.js";
+import { bootstrap, type Measured } from "../findings/uncertainty.js";
 import type { Survival } from "./result.js";
 
 /** A dictionary's active features on texts, from the artifact of a features job. */
@@ -70,7 +70,7 @@ export function survivalOf(
     return { feature, parts, reference: whole((sums) => sums.reference), both: whole((sums) => sums.both) };
   });
   const counted = all.filter((one) => one.reference >= least);
-  const figures = bootstrap(texts, { resamples, seed }, (times) => {
+  const figures = bootstrap(texts, { resamples, seed, centred: true }, (times) => {
     const tokens = lengths.reduce((sum, length, text) => sum + length * (times[text] as number), 0);
     const [shares, correlations]: [number[], number[]] = [[], []];
     for (const { parts } of counted) {
@@ -91,9 +91,10 @@ export function survivalOf(
       share(correlations, (one) => one >= leastCorrelation),
     ];
   });
-  const [surviving, died, recall, correlation, correlated] = figures as NonNullable<
-    (typeof figures)[number]
-  >[] as [Survival["died"], Survival["died"], Survival["died"], Survival["died"], Survival["died"]];
+  // Shares and a correlation end at 1; at 0 or at -1, the correlation alone.
+  const [surviving, died, recall, correlation, correlated] = figures.map(({ value, low, high }, at) => ({
+    ...{ value, low: Math.max(at === 3 ? -1 : 0, low), high: Math.min(1, high) },
+  })) as [Measured, Measured, Measured, Measured, Measured];
   const dead = counted
     .filter(({ both }) => both === 0)
     .sort((a, b) => b.reference - a.reference || a.feature - b.feature)

@@ -2,6 +2,7 @@ import { figureOf, percent } from "../findings/numbers.js";
 import type { Measured } from "../findings/uncertainty.js";
 import { bytesText } from "../text/words.js";
 import type { Quants, QuantsFile, QuantsForm } from "./result.js";
+import { isRoundedType } from "./rounded-types.js";
 import { leastCorrelation } from "./survival.js";
 
 /** A row of the table: the reference has some of a form's figures. */
@@ -175,7 +176,7 @@ export function findingOf({ forms, settings, no_circuits: refused }: Quants): st
 
 /** Limits of the figures. */
 export function cautionsOf({ forms }: Quants): string[] {
-  const rounded = forms.some(({ types }) => types.some(({ type }) => type.includes("round-to-nearest")));
+  const rounded = forms.some(({ types }) => types.some(({ type }) => isRoundedType(type)));
   return [
     "Intervals are 95 % bootstrap intervals over texts, over prompts for circuits, or over rounds for speed: they show how much a figure depends on these texts, not on other kinds of text.",
     "Speeds depend on the machine and its other load; the models take turns, so that any load affects all of them.",

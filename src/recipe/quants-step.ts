@@ -31,7 +31,9 @@ export async function quantsStep(
     const { quants: found } = await runQuants(
       {
         ...{ reference: path, forms: [], make, keepForms: false, texts, layers, mostTokens },
-        round: round.map(({ bits, group }) => ({ bits, group: group ?? null })),
+        round: round.map(({ bits, group, format }) =>
+          format === undefined ? { bits: bits as number, group: group ?? null } : { format },
+        ),
         ...(dictionary !== undefined && { dictionary }),
         ...(control !== undefined && { control }),
         ...{ prompts, examples: [], seed: 0, ...speed },

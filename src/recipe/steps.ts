@@ -105,6 +105,12 @@ function checkQuants(quants: RecipeQuants, { kept }: Before): void {
   const { length } = texts as string[];
   if (length < 2) throw new UserError(`texts: at least 2 are needed, got ${length}.`);
   if (make.length + round.length === 0) throw new UserError("needs forms: make or round.");
+  for (const { bits, group, format } of round) {
+    if ((bits === undefined) === (format === undefined)) {
+      throw new UserError("round: each entry must have exactly one of bits and format.");
+    }
+    if (group !== undefined && bits === undefined) throw new UserError("round: group requires bits.");
+  }
   if (control !== undefined && dictionary === undefined) throw new UserError("control requires dictionary.");
   for (const name of [dictionary, control]) {
     if (name !== undefined && kept.get(name) !== "dictionary") {

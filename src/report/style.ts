@@ -54,7 +54,7 @@ figure, .passage, .card { padding: 1rem 1.2rem; margin: 1.2rem 0; position: rela
 .scripted .chart:empty { min-height: 12rem; }
 details { margin: .35rem 0; } summary { font-size: .88rem; }
 details.prompt > summary { color: var(--ink); }
-th { font-size: .8rem; } th, td { padding: .35rem .8rem .35rem 0; }
+th { font-size: .8rem; } td .soft, td.soft { font-size: .78rem; } th, td { padding: .35rem .8rem .35rem 0; }
 td.number { font-size: .85rem; } .text { white-space: pre-wrap; unicode-bidi: isolate; } .sample { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: .92em; }
 .label { font-size: .78rem; text-transform: uppercase; letter-spacing: .05em; color: var(--soft); margin: .6rem 0 0; } .label + p { margin-top: 0; }
 ins { background: var(--good); text-decoration: underline; text-decoration-thickness: 2px; } del { background: var(--bad); text-decoration: line-through; }

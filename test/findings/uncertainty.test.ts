@@ -170,6 +170,18 @@ test("an interval of one draw is that draw: a full sample, sorted by score", () 
   assert.equal(auc, { low: 19 / 21, high: 19 / 21 });
 });
 
+test("a centred bootstrap subtracts the bias of resamples, which lack some things", () => {
+  // The share of ten things that are not drawn: 0 of all of them, and (9 / 10)^10 = 0.349 of an average resample.
+  const absent = (times: Uint32Array) => [times.filter((count) => count === 0).length / 10];
+  const [plain] = bootstrap(10, { resamples: 2000, seed: 5 }, absent);
+  const [centred] = bootstrap(10, { resamples: 2000, seed: 5, centred: true }, absent);
+  assert.ok(plain!.low >= 0.1, `${plain!.low}: the value is outside`);
+  assert.is(centred!.value, 0);
+  close(centred!.low, plain!.low - 0.349, 0.01, "low");
+  close(centred!.high, plain!.high - 0.349, 0.01, "high");
+  assert.ok(centred!.low < 0 && centred!.high > 0);
+});
+
 test("a bootstrap reports value and percentiles, redrawing undefined samples", () => {
   const values = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
   const mean = (times: Uint32Array) =>

@@ -6,6 +6,7 @@ import * as assert from "uvu/assert";
 import { bytesOf, floatsOf, toBf16, toHalf } from "../../src/formats/float.js";
 import { readWeightPlaces } from "../../src/models/gguf-header.js";
 import { openFile } from "../../src/quants/files.js";
+import { roundToNf4 } from "../../src/quants/nf4.js";
 import { describeRounded, roundRow, writeRounded } from "../../src/quants/rounding.js";
 import { writeTinyModel } from "../inference/support/tiny-models.js";
 import { temporaryFolder } from "../support/temporary.js";
@@ -38,6 +39,52 @@ test("a scale is a binary16 number", () => {
   const row = Float32Array.of(1, -1 / 7);
   roundRow(row, { bits: 4, group: null });
   assert.equal([...row], [(7 * 1170) / 2 ** 13, -1170 / 2 ** 13]);
+});
+
+test("nf4: shares of a group's greatest magnitude become the nearest of 16 values", () => {
+  // Of two groups: 64 weights, of which the greatest is 2, and the rest.
+  const row = new Float32Array(66);
+  row.set([2, -2, 0.24, 0.242, -0.46, -0.48, 1.7, 1.75]);
+  row.set([0.5, -0.1], 64);
+  roundToNf4(row);
+  // The middles: 0.1202 between 0.0796 and 0.1609, -0.2346 between -0.2844 and -0.1848, 0.8615 between 0.7230 and 1.
+  const wanted = [2, -2, 0.0795803 * 2, 0.1609302 * 2, -0.1847734 * 2, -0.2844414 * 2, 0.7229568 * 2, 2, 0];
+  for (const [i, value] of wanted.entries()) assert.ok(Math.abs(row[i]! - value) < 1e-6, `${i}: ${row[i]}`);
+  // -0.2 of the second group's 0.5.
+  assert.equal([row[64], Math.abs(row[65]! + 0.1847734 * 0.5) < 1e-6], [0.5, true]);
+  const zeros = new Float32Array(64);
+  roundToNf4(zeros);
+  assert.ok(zeros.every((value) => Object.is(value, 0)));
+});
+
+test("an nf4 file differs in its linear layers alone, with 4 bits and a scale in 32", async () => {
+  const [from, to] = [join(folder, "linear.gguf"), join(folder, "nf4.gguf")];
+  await writeTinyModel(from);
+  await writeRounded(from, to, { format: "nf4" }, never);
+  const { weights } = await readWeightPlaces([from]);
+  const [one, two] = [readFileSync(from), readFileSync(to)];
+  let [matrices, rows, others] = [0, 0, 0];
+  for (const [name, { offset, shape }] of weights) {
+    const count = shape.reduce((product, length) => product * length, 1);
+    const same = one.subarray(offset, offset + 4 * count).equals(two.subarray(offset, offset + 4 * count));
+    const is = /^blk\.\d\.(attn_(q|k|v|output)|ffn_(gate|up|down))\.weight$/.test(name);
+    assert.is(same, !is, name);
+    if (is) [matrices, rows] = [matrices + count, rows + count / shape[0]!];
+    else others += count;
+  }
+  assert.ok(matrices > 0 && weights.has("token_embd.weight"));
+  const before = await openFile(from);
+  const found = await describeRounded(await openFile(to), { format: "nf4" });
+  assert.is(found.name, "NF4");
+  // Rows have 16 or 32 weights: one scale each.
+  assert.is(found.bytes, before.bytes - 4 * matrices + (4 * matrices + 32 * rows) / 8);
+  assert.equal(
+    found.types.map(({ type, weights: count }) => [type, count]),
+    [
+      ["4-bit NormalFloat, a scale per 64 weights", matrices],
+      ["F32", others],
+    ].sort((a, b) => (b[1] as number) - (a[1] as number)),
+  );
 });
 
 test("a rounded file differs in its matrices alone, and has the size of its bits", async () => {

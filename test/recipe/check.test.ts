@@ -144,6 +144,23 @@ test("a recipe's names are unique, its ranges can fail, its figures exist", () =
   assert.is(told((r) => void Object.assign(r.expected[0]!, { low: 1, high: 1 })).slice(0, 9), "accepted:");
 });
 
+test("a rounded form has bits or a format", () => {
+  const rounded = (round: object) =>
+    told((r) => {
+      r.steps[1] = { id: "two", what: "forms", quants: { ...forms, round: [round] } };
+    });
+  assert.is(rounded({ format: "nf4" }).slice(0, 9), "accepted:");
+  const either = "Step two: round: each entry must have exactly one of bits and format.";
+  for (const [round, sentence] of [
+    [{}, either],
+    [{ bits: 4, format: "nf4" }, either],
+    [{ format: "nf4", group: 32 }, "Step two: round: group requires bits."],
+    [{ bits: 9 }, "steps[1].quants.round[0].bits: at most 8, got 9."],
+    [{ format: "nf5" }, 'steps[1].quants.round[0].format: must be nf4, got "nf5".'],
+  ] as const)
+    assert.is(rounded(round), sentence);
+});
+
 const examples = Array.from({ length: 8 }, (_, at) => ({
   text: `text ${at}`,
   label: at % 2,

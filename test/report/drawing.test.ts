@@ -98,6 +98,29 @@ test("a log axis handles small and lone numbers; zero makes it linear", () => {
   assert.equal(ticksOf([0.02]), ["0.01"]);
 });
 
+test("error bars are at their dots, and next to each other where dots share a place", () => {
+  const chart: Chart = {
+    ...{ kind: "lines", x: "x", y: "y", series: "s", xAxis: "size", yAxis: "value", dots: true },
+    ...{ interval: { low: "low", high: "high" }, xDomain: [0, 10], yDomain: [0, 1] },
+  };
+  const bars = (second: number) => {
+    const rows = [
+      [2, 0.5, 0.4, 0.6, "a"],
+      [second, 0.5, 0.4, 0.6, "b"],
+    ];
+    const [, picture = ""] = draw(chart, ["x", "y", "low", "high", "s"], rows, 900);
+    return [...picture.matchAll(/<path d="M([\d.]+),[\d.]+L([\d.]+),[\d.]+" class="l\d"/g)].map(
+      ([, from, to]) => {
+        assert.is(from, to, "upright");
+        return Number(from);
+      },
+    );
+  };
+  // Of 900 pixels, 50 are left of the axis, 16 right of it, and 6 within on either side: 56 + 822 * x / 10.
+  assert.equal(bars(8), [220.4, 713.6]);
+  assert.equal(bars(2), [218.4, 222.4]);
+});
+
 test("points get names if no other is within eleven pixels above or below", () => {
   // Height 280: 0 to 11 of y are the 214 pixels from 242 up to 28.
   const chart: Chart = {

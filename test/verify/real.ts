@@ -16,6 +16,7 @@ import { against, type Bounds, peers } from "./real/against.js";
 import { attributionPatching } from "./real/attribution.js";
 import { directions } from "./real/directions.js";
 import { encoder } from "./real/encoder.js";
+import { nf4 } from "./real/nf4.js";
 import { computeOurs, gemmaSmall, gemmaWhole, type Ours, small, whole } from "./real/ours.js";
 import { quantised } from "./real/quantised.js";
 import { saelens } from "./real/saelens.js";
@@ -89,6 +90,7 @@ function checks(models: { smolLm2: SmolLm2; gemma: Gemma3 }, folder: string, qui
       : [
           { name: "directions", run: () => directions(smolLm2, folder) },
           { name: "saelens", run: () => saelens(folder) },
+          { name: "nf4", run: () => nf4(smolLm2, folder) },
         ]),
     { name: "quantised", run: () => quantised(smolLm2, quick ? small : whole) },
     {

@@ -2,13 +2,14 @@ import { type Command, InvalidArgumentError } from "commander";
 import { quantisations } from "../../contracts/names.js";
 import { licenses } from "../../contracts/studies/licenses.js";
 import type { Quantisation } from "../../native/machine.js";
+import type { Rounding } from "../../quants/rounding.js";
 import type { QuantsRun } from "../../quants/run.js";
 import { UsageError } from "../exit-code.js";
 import { anyLayers, choice, filled, integerBetween } from "../options.js";
 
 interface QuantsOptions {
   make?: Quantisation[];
-  round?: number[];
+  round?: (number | "nf4")[];
   roundGroup?: number;
   keepForms?: boolean;
   texts?: string;
@@ -43,11 +44,13 @@ function formList(text: string): Quantisation[] {
   throw new InvalidArgumentError(`It must be some of ${quantisations.join(",")}.`);
 }
 
-function bitsList(text: string): number[] {
-  const bits = text.split(",").map(Number);
-  const possible = bits.every((each) => Number.isInteger(each) && each >= 2 && each <= 8);
-  if (possible && new Set(bits).size === bits.length) return bits;
-  throw new InvalidArgumentError("It must be whole numbers from 2 to 8, each once.");
+function roundingList(text: string): (number | "nf4")[] {
+  const forms = text.split(",").map((each) => (each === "nf4" ? each : Number(each)));
+  const possible = forms.every(
+    (each) => each === "nf4" || (Number.isInteger(each) && each >= 2 && each <= 8),
+  );
+  if (possible && new Set(forms).size === forms.length) return forms;
+  throw new InvalidArgumentError("It must be whole numbers from 2 to 8 or nf4, each once.");
 }
 
 /** `tapline quants`: what each form of a model changes, in its answers and inside. */
@@ -58,7 +61,7 @@ export function registerQuants(program: Command): void {
     .argument("<model>", "the reference: a model with 16 or more bits per weight")
     .argument("[forms...]", "its quantized forms: files or hub models")
     .option("--make <list>", `make forms of the reference: ${quantisations.join(",")}`, formList)
-    .option("--round <bits>", "make forms rounded to nearest, by bits per weight: 8,6,4", bitsList)
+    .option("--round <list>", "make forms rounded to nearest, by bits per weight: 8,6,4,nf4", roundingList)
     .option(
       "--round-group <number>",
       "weights with a common scale (default: a row)",
@@ -97,7 +100,7 @@ Examples:
   tapline quants ./model-F16.gguf --make Q8_0,Q4_K_M
   tapline quants ./model-F16.gguf ./model-Q4_K_M.gguf ./imatrix-Q4_K_M.gguf
   tapline quants ./model-F16.gguf --make Q4_K_M --dictionary res-12 --out quants
-  tapline quants ./model-F16.gguf --make Q4_K_M --round 8,6,4 --circuits 8`,
+  tapline quants ./model-F16.gguf --make Q4_K_M --round 8,6,4,nf4 --circuits 8`,
     )
     .action(quants);
 }
@@ -105,12 +108,14 @@ Examples:
 async function quants(model: string, forms: string[], options: QuantsOptions): Promise<void> {
   const { out = `tapline-quants-${nameOf(model)}`, examples, probe, vector } = options;
   const make = options.make ?? [];
-  const round = (options.round ?? []).map((bits) => ({ bits, group: options.roundGroup ?? null }));
+  const round: Rounding[] = (options.round ?? []).map((each) =>
+    each === "nf4" ? { format: each } : { bits: each, group: options.roundGroup ?? null },
+  );
   if (forms.length + make.length + round.length === 0) {
     throw new UsageError("Name at least one form of the model, or make one with --make or --round.");
   }
-  if (options.roundGroup !== undefined && round.length === 0) {
-    throw new UsageError("--round-group requires --round.");
+  if (options.roundGroup !== undefined && !round.some((each) => "bits" in each)) {
+    throw new UsageError("--round-group requires --round with a number of bits.");
   }
   if (options.control !== undefined && options.dictionary === undefined) {
     throw new UsageError("--control requires --dictionary.");

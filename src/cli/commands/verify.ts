@@ -20,7 +20,7 @@ export function registerVerify(program: Command): void {
     .addHelpText(
       "after",
       `
-Checks block outputs, edits, texts in one batch, live requests and quantised
+Checks block outputs, edits, texts in one batch, live requests and quantized
 weights of ten architectures, at each instruction-set level that the addon has
 kernels for, and on each GPU, whole and half. Takes a minute or two, needs no
 network, and ends with one line to share. The exit code is 1 if a check fails.

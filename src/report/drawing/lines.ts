@@ -33,7 +33,7 @@ function onePicture(
   width: number,
   part?: string,
 ): Html {
-  const square = chart.xDomain !== undefined && chart.yDomain !== undefined;
+  const square = chart.xDomain !== undefined && String(chart.xDomain) === String(chart.yDomain);
   const wide = square ? Math.min(width, 440) : width;
   const height = square ? Math.round(wide * 0.85) + 20 : Math.min(340, Math.round(wide * 0.5) + 90);
   const top = part === undefined && chart.mark === undefined ? 26 : 42;
@@ -52,6 +52,8 @@ function onePicture(
   const room = Math.max(2, Math.floor(wide / 80));
   const xTicks = ticks(xDomain, whole ? Math.min(room, xDomain[1] - xDomain[0]) : room);
   const largest = Math.max(...places.map((one) => one.largest));
+  // Error bars at the same place are next to each other.
+  const apart = new Set(known.map((row) => row[chart.x])).size < known.length ? 4 : 0;
   // Strong lines are drawn last, on top.
   const drawn = series.toSorted((a, b) => Number(a.wide ?? false) - Number(b.wide ?? false));
   return svg(wide, height, part === undefined ? title : `${title}: ${part}`, [
@@ -78,7 +80,7 @@ function onePicture(
       const kind = `l${one.place % seriesKinds}`;
       return [
         path(points, one.wide ? `${kind} strong` : kind),
-        ...intervals(chart, own, x, y, kind, index - (drawn.length - 1) / 2),
+        ...intervals(chart, own, x, y, kind, apart * (index - (drawn.length - 1) / 2)),
         ...(chart.dots
           ? own.map((row, at) => {
               const [px, py] = points[at] as readonly [number, number];
@@ -93,20 +95,20 @@ function onePicture(
   ]);
 }
 
-/** Error bars, slightly offset for each series. */
+/** Error bars, with an offset in pixels. */
 function intervals(
   { interval, x: xName }: Lines,
   own: readonly Row[],
   x: (value: number) => number,
   y: (value: number) => number,
   kind: string,
-  place: number,
+  offset: number,
 ): Html[] {
   if (interval === undefined) return [];
   return own
     .filter((row) => row[interval.low] !== null && row[interval.high] !== null)
     .map((row) => {
-      const at = x(Number(row[xName])) + place * 4;
+      const at = x(Number(row[xName])) + offset;
       return line(at, y(Number(row[interval.low])), at, y(Number(row[interval.high])), kind);
     });
 }

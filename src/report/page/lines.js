@@ -90,10 +90,14 @@ function onePanel(figure, rows, series, { width, theme }, part) {
     dots,
     interval,
   } = figure.chart;
-  const square = xDomain !== undefined && yDomain !== undefined;
+  const square = xDomain !== undefined && String(xDomain) === String(yDomain);
   const wide = square ? Math.min(width, 440) : width;
   const { x: across, y: upwards, steps: values, logarithmic } = figure.axes;
   const largest = Math.max(...series.map((one) => one.largest));
+  // Error bars at the same place are next to each other.
+  const apart = new Set(rows.map((row) => row[x])).size < rows.length ? 4 : 0;
+  const offsetOf = (/** @type {string} */ name) =>
+    apart * (series.findIndex((one) => one.name === name) - (series.length - 1) / 2);
   // Strong lines are drawn last, on top.
   const drawn = [...series].sort((a, b) => Number(a.wide) - Number(b.wide));
   const plot = Plot.plot({
@@ -161,7 +165,7 @@ function onePanel(figure, rows, series, { width, theme }, part) {
         const own = rows.filter((row) => String(row[by]) === name);
         return [
           Plot.line(own, { x, y, stroke: color, strokeWidth: strong ? 3.5 : 1.75 }),
-          ...(interval === undefined ? [] : [intervals(own, interval, x, color, series, name)]),
+          ...(interval === undefined ? [] : [intervals(own, interval, x, color, offsetOf(name))]),
           ...(dots
             ? [
                 Plot.dot(own, {
@@ -187,16 +191,14 @@ function onePanel(figure, rows, series, { width, theme }, part) {
 }
 
 /**
- * Error bars, slightly offset for each series.
+ * Error bars, with an offset in pixels.
  * @param {Row[]} own
  * @param {{low: string, high: string}} interval
  * @param {string} x
  * @param {string} color
- * @param {{name: string}[]} series
- * @param {string} name
+ * @param {number} offset
  */
-function intervals(own, { low, high }, x, color, series, name) {
-  const place = series.findIndex((one) => one.name === name) - (series.length - 1) / 2;
+function intervals(own, { low, high }, x, color, offset) {
   const known = own.filter((row) => row[low] !== null);
   return Plot.ruleX(known, {
     x,
@@ -205,7 +207,7 @@ function intervals(own, { low, high }, x, color, series, name) {
     stroke: color,
     strokeWidth: 2,
     strokeOpacity: 0.75,
-    dx: place * 4,
+    dx: offset,
   });
 }
 

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
-import type { Kysely } from "kysely";
-import { formsAt, type MeasuredForm } from "./measurements.js";
+import { type Kysely, sql } from "kysely";
+import { formsAt, type Key, type MeasuredForm } from "./measurements.js";
 import type { Database } from "./schema.js";
 import type { Store } from "./store.js";
 
@@ -25,47 +25,52 @@ export async function independentForms(
   forms: readonly string[],
 ): Promise<Independent[]> {
   if (forms.length === 0) return [];
-  const shared = await db
-    .selectFrom("measured_forms")
-    .select("form")
-    .where("model", "=", model)
-    .where("form", "in", forms)
-    .groupBy("form")
-    .having((eb) => eb(eb.fn.count("account_id").distinct(), ">", 1))
-    .execute();
-  const found: Independent[] = [];
-  for (const form of forms) {
-    if (!shared.some((one) => one.form === form)) continue;
-    // With thousands of measurements a form takes milliseconds.
-    await setImmediate();
-    const measured = await newestByAuthor(db, model, form);
-    const authors = await firstAuthors(db, measured);
-    const own = measured.filter(({ result, accountId }) => authors.get(result) === accountId);
-    if (own.length < 2) continue;
-    found.push({ form, measured: own.slice(0, mostCompared), more: own.length > mostCompared });
-  }
-  return found;
+  const keys = await newestByAuthor(db, model, forms);
+  // With thousands of measurements a statement takes milliseconds.
+  await setImmediate();
+  const measured = await formsAt(db, keys);
+  const authors = await firstAuthors(db, measured);
+  return forms.flatMap((form) => {
+    const own = measured.filter((one) => one.form === form && authors.get(one.result) === one.accountId);
+    return own.length < 2
+      ? []
+      : [{ form, measured: own.slice(0, mostCompared), more: own.length > mostCompared }];
+  });
 }
 
-/** Each author's newest measurement of a form, the most recent first. */
-async function newestByAuthor(db: Kysely<Database>, model: string, form: string): Promise<MeasuredForm[]> {
-  const rows = db.selectFrom("measured_forms").where("model", "=", model).where("form", "=", form);
-  const newest = await rows
-    .select((eb) => eb.fn.max<number>("published_at").as("published_at"))
-    .groupBy("account_id")
-    .orderBy("published_at", "desc")
-    .limit(mostRead)
+/** Each author's newest measurement of a form that several authors measured, the most recent first. */
+async function newestByAuthor(db: Kysely<Database>, model: string, forms: readonly string[]): Promise<Key[]> {
+  const byAuthor = db
+    .selectFrom("measured_forms")
+    .select((eb) => [
+      "form",
+      eb.fn.max<number>("published_at").as("published_at"),
+      sql<number>`count(*) over (partition by form)`.as("authors"),
+      sql<number>`row_number() over (partition by form order by max(published_at) desc)`.as("turn"),
+    ])
+    .where("model", "=", model)
+    .where("form", "in", forms)
+    .groupBy(["form", "account_id"])
+    .as("by_author");
+  const newest = await db
+    .selectFrom(byAuthor)
+    .select(["form", "published_at"])
+    .where("authors", ">", 1)
+    .where("turn", "<=", mostRead)
     .execute();
-  const times = newest.map(({ published_at }) => published_at);
-  const places = await rows
-    .select((eb) => ["published_at", eb.fn.min<number>("place").as("place")])
-    .where("published_at", "in", times)
-    .groupBy("published_at")
+  if (newest.length === 0) return [];
+  // A separate statement, because PostgreSQL reads the whole table for a join.
+  const places = await db
+    .selectFrom("measured_forms")
+    .select((eb) => ["form", "published_at", eb.fn.min<number>("place").as("place")])
+    .where("published_at", "in", [...new Set(newest.map(({ published_at }) => published_at))])
+    .where("form", "in", forms)
+    .groupBy(["published_at", "form"])
     .execute();
-  return formsAt(
-    db,
-    places.sort((a, b) => b.published_at - a.published_at),
-  );
+  const nameOf = ({ form, published_at }: { form: string; published_at: number }) =>
+    `${form} ${published_at}`;
+  const wanted = new Set(newest.map(nameOf));
+  return places.filter((each) => wanted.has(nameOf(each))).sort((a, b) => b.published_at - a.published_at);
 }
 
 /** By result, the account that published it first. */
@@ -73,7 +78,8 @@ async function firstAuthors(
   db: Kysely<Database>,
   measured: readonly MeasuredForm[],
 ): Promise<Map<string, string>> {
-  const results = measured.map(({ result }) => result);
+  if (measured.length === 0) return new Map();
+  const results = [...new Set(measured.map(({ result }) => result))];
   const first = db
     .selectFrom("measured_models")
     .select((eb) => eb.fn.min<number>("published_at").as("published_at"))

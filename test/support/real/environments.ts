@@ -13,6 +13,7 @@ export const environmentNames = [
   "steering-vectors",
   "repeng",
   "saelens",
+  "bitsandbytes",
   "interp-engine",
   "notebooks",
   "openai",

@@ -1,11 +1,9 @@
-import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Model } from "../../../src/native/index.js";
 import { writeInF32 } from "../../support/f32-model.js";
-import { Values } from "../values.js";
 import type { Figure, NumericCheck } from "./check.js";
-import { runPython } from "./python.js";
+import { EdgeCases, edgeFigures } from "./edges.js";
 
 const demo = fileURLToPath(new URL("../../../models/demo/tapline-demo.gguf", import.meta.url));
 const prompts = ["The capital of France is", "I don't like this film at all. It is"];
@@ -17,13 +15,8 @@ async function run(python: string, folder: string): Promise<Figure[]> {
   const { nLayer, nEmbd } = model.info;
   const context = await model.createContext({ nCtx: 64, keepAttention: true });
   const layers = Array.from({ length: nLayer }, (_, i) => i);
-  const values = new Values();
-  const numbers: number[] = [];
-  const place = (list: Iterable<number>) => {
-    const at = numbers.length;
-    for (const value of list) numbers.push(value);
-    return at;
-  };
+  const edges = new EdgeCases();
+  const { values } = edges;
   let residual = 0;
   const cases = [];
   for (const prompt of prompts) {
@@ -57,32 +50,15 @@ async function run(python: string, folder: string): Promise<Figure[]> {
       last: values.add(found.at(-1)!.values as Float32Array, [tokens.length, nEmbd]),
       nodes: Array.from(heads, (head, i) => [head, blocks[i], at[i], indices[i]]),
       columns: precise.edges.columns,
-      precise: place(precise.edges.parts),
-      plain: place(plain.edges.parts),
-      values: place(precise.edges.values),
+      precise: edges.place(precise.edges.parts),
+      plain: edges.place(plain.edges.parts),
+      values: edges.place(precise.edges.values),
     });
   }
   await model.close();
-  await writeFile(join(folder, "values.f32"), values.bytes());
-  await writeFile(join(folder, "edges.f64"), Buffer.from(Float64Array.from(numbers).buffer));
-  await writeFile(join(folder, "cases.json"), JSON.stringify({ model: path, prompts: cases }));
   const script = new URL("./graph.py", import.meta.url);
-  const worst = (await runPython(python, script, [folder])) as Record<string, number>;
-  return [
-    { what: "edges that were compared", value: worst.edges!, bound: 3000, atLeast: true },
-    {
-      what: "in float64: relative difference, worst edge (of less than a thousandth of its row: over that)",
-      value: worst.precise!,
-      bound: 1e-6,
-    },
-    {
-      what: "in float32: greatest difference, over the largest edge of its row",
-      value: worst.plain!,
-      bound: 1e-5,
-    },
-    { what: "values of nodes: relative difference", value: worst.values!, bound: 1e-6 },
-    { what: "sums in float32: relative difference from the value", value: residual, bound: 1e-5 },
-  ];
+  const worst = await edges.compare(python, script, folder, { model: path, prompts: cases });
+  return edgeFigures(worst, residual);
 }
 
 export default {

@@ -18,6 +18,7 @@ const order = [
   "directions",
   "saelens",
   "quantised",
+  "nf4",
   "encoder",
   "attribution-smollm2",
   "attribution-gemma",

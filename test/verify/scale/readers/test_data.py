@@ -20,7 +20,7 @@ import datasets
 import pyarrow
 import pyarrow.parquet
 import s3fs
-from moto.server import ThreadedMotoServer
+from s3 import start_s3
 
 ENTRIES = [
     {"id": f"t{n}", "text": f"The capital of country {n} is" + " very" * (n % 5), "label": n % 2, "split": ("train", "test")[n % 3 == 0]}
@@ -43,11 +43,7 @@ class TestData(unittest.TestCase):
         whole.save_to_disk(str(cls.folder / "saved"), num_shards=3)
         splits = datasets.DatasetDict({"test": whole.select(range(20)).remove_columns("split"), "train": whole.select(range(20, 60))})
         splits.save_to_disk(str(cls.folder / "splits"))
-        server = ThreadedMotoServer(port=0, verbose=False)
-        server.start()
-        cls.addClassCleanup(server.stop)
-        host, port = server.get_host_and_port()
-        cls.endpoint = f"http://{host}:{port}"
+        cls.endpoint = start_s3(cls)
         cls.s3 = s3fs.S3FileSystem(key="k", secret="s", client_kwargs={"endpoint_url": cls.endpoint}, use_listings_cache=False)
         cls.s3.mkdir("bucket")
         for name in ("texts.jsonl", "texts.parquet"):

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import s3fs
 import tapline_lab as tl
-from moto.server import ThreadedMotoServer
+from s3 import start_s3
 
 TEXTS = [f"The capital of country {n} is" for n in range(60)]
 
@@ -31,11 +31,7 @@ class TestUrls(unittest.TestCase):
         lab.wait(lab.extract("demo", data, cls.folder / "whole", layers=[2], rows="all", shard_tokens=256))
         for part in range(2):
             lab.wait(lab.extract("demo", data, cls.folder / "parts", layers=[2], rows="all", shard_tokens=256, shard=[part, 2]))
-        server = ThreadedMotoServer(port=0, verbose=False)
-        server.start()
-        cls.addClassCleanup(server.stop)
-        host, port = server.get_host_and_port()
-        cls.options = {"key": "k", "secret": "s", "client_kwargs": {"endpoint_url": f"http://{host}:{port}"}}
+        cls.options = {"key": "k", "secret": "s", "client_kwargs": {"endpoint_url": start_s3(cls)}}
         cls.s3 = s3fs.S3FileSystem(**cls.options)
         cls.s3.mkdir("rows")
         for name in ("whole", "parts"):
