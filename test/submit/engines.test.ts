@@ -1,5 +1,5 @@
 /** What engines run, as scripts, and the processes of the local one. */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
@@ -148,6 +148,8 @@ test("a killed local worker's part starts again; it is not active meanwhile", as
     assert.equal(await start([0, 1]), [0]);
     await until(() => parts().length === 2);
     assert.equal(parts(), ["0/3", "0/3"]);
+    const queue = readdirSync(join(own.out, "parts/queue")).filter((name) => name.startsWith("0"));
+    assert.equal(queue, [`0.${JSON.parse(own.batches[1]?.handle as string)[0].pid}`], "one claim");
     assert.equal([...(await engine.active(own))].sort(), [0, 1]);
   } finally {
     await engine.stop(own);
