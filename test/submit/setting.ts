@@ -43,21 +43,28 @@ export function toySubmissions(name: string, texts: number) {
 }
 
 /**
- * Follows a submission, looking at it every millisecond. Whatever goes wrong, it ends after a minute.
+ * Follows a submission, looking at it every millisecond. Whatever goes wrong, it ends after half a minute.
  * @param more what the test observes; `signal` ends it earlier
  */
-export function followToy(
+export async function followToy(
   home: string,
   submission: Submission,
   engine: Engine,
   { signal, ...more }: Partial<Following> = {},
 ) {
-  const minute = AbortSignal.timeout(60_000);
-  return follow(submission, {
-    ...{ home, engine, intervalMs: 1, signal: signal ? AbortSignal.any([signal, minute]) : minute },
-    ...{ onProgress: () => {}, onRestart: () => {}, onCopy: () => {}, onMerge: () => {} },
-    ...more,
-  });
+  // Not AbortSignal.any, which may lose a signal of a timeout to the garbage collector.
+  const stop = new AbortController();
+  const timer = setTimeout(() => stop.abort(new Error("It did not end within 30 s.")), 30_000);
+  signal?.addEventListener("abort", () => stop.abort(signal.reason), { once: true });
+  try {
+    return await follow(submission, {
+      ...{ home, engine, intervalMs: 1, signal: stop.signal },
+      ...{ onProgress: () => {}, onRestart: () => {}, onCopy: () => {}, onMerge: () => {} },
+      ...more,
+    });
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** The files of a folder, as hexadecimal text. */
