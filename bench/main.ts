@@ -44,6 +44,7 @@ const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Ro
   workbench: async () => (await import("./workbench/suite.js")).benchWorkbench,
   graph: async () => (await import("./graph.js")).benchGraph,
   dictionaries: async () => (await import("./dictionaries.js")).benchDictionaries,
+  scale: async () => (await import("./scale.js")).benchScale,
 };
 
 async function main(): Promise<void> {

@@ -278,11 +278,15 @@ void add_sites(PatchPlan& plan) {
     }
   }
   // One site more, of which the answer is known: the middle one of the first position that is computed, or
-  // of the first at all.
+  // of the first at all; if nothing reads that row, the next one that is read.
   const size_t position = plan.sites.empty() ? ascending.front() : plan.sites.front().at % plan.positions;
-  const size_t at = (all_places - 1) / 2 * plan.positions + position;
-  if (plan.base.seen[at])
+  for (size_t shift = 0; shift < all_places; ++shift) {
+    const size_t at = ((all_places - 1) / 2 + shift) % all_places * plan.positions + position;
+    if (!plan.base.seen[at]) continue;
     plan.sites.insert(plan.sites.begin(), {at, PatchSite::Change::kOwn, &result.restored});
+    result.restored_tokens = static_cast<int64_t>(plan.tokens_of(plan.sites.front()));
+    break;
+  }
 }
 
 }  // namespace

@@ -62,6 +62,7 @@ struct PatchSweepResult {
   std::vector<double> row_length;     // L2 of the row before it; NaN likewise
   int64_t computed_sites = 0;         // the others change nothing, by construction
   int64_t computed_tokens = 0;        // that these took, without the two runs themselves
+  int64_t restored_tokens = 0;        // of them, those of the row put back; 0 if there was none
 };
 
 /// Puts single rows of one prompt's blocks, or single heads' parts of them, into the run of another prompt, a

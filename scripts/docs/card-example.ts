@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { bundledData } from "../../src/card/data/index.js";
 import { cardPage } from "../../src/card/page.js";
-import { runCard } from "../../src/card/run.js";
+import { cardOf } from "../../src/card/parts.js";
+import { measureItems } from "../../src/card/run.js";
 import { targetOf } from "../../src/card/target.js";
 import { ServingModel } from "../../src/client/index.js";
 import { serve } from "../../src/inference/process/supervisor.js";
@@ -31,7 +32,7 @@ export async function exampleCard(folder: string): Promise<string> {
     });
     const target = { contains: "don't know" };
     const given = { prompts: lines("capital-questions.txt") };
-    const card = await runCard(
+    const items = await measureItems(
       client,
       {
         ...{
@@ -46,7 +47,7 @@ export async function exampleCard(folder: string): Promise<string> {
       { measure: targetOf(client, target, []) },
     );
     const path = join(folder, "card.html");
-    writeFileSync(path, cardPage(card));
+    writeFileSync(path, cardPage(cardOf([items])));
     return pathToFileURL(path).href;
   } finally {
     await serving.close();

@@ -1,11 +1,5 @@
 import { type ServingModel, TaplineError } from "../client/index.js";
-import {
-  type Card,
-  type CardArm,
-  type CardMeasureName,
-  type CardTarget,
-  cardMeasures,
-} from "../contracts/card.js";
+import type { Card, CardTarget } from "../contracts/card.js";
 import type { StoredProfile } from "../contracts/profile.js";
 import { UserError } from "../contracts/user-error.js";
 import { version } from "../contracts/version.js";
@@ -13,7 +7,7 @@ import { canonicalHash } from "../formats/canonical-json.js";
 import { type CardData, itemsOf, type Measuring, speeds } from "./arm-items.js";
 import { armName } from "./arm-name.js";
 import { type Arm, caveats, scaled, textEdits, withVectors } from "./arms.js";
-import { type ArmItems, measured } from "./measure.js";
+import { type CardFrame, type CardItems, dataOf } from "./parts.js";
 import { RandomVectors } from "./random-vectors.js";
 import type { Target } from "./target.js";
 import { choiceItems, textItems } from "./text-items.js";
@@ -36,20 +30,22 @@ export interface CardOptions {
   /** Of the request's target; undefined without one. */
   measure: Target | undefined;
   signal?: AbortSignal;
-  /** Called with the part that begins, and the share that is done. */
+  /** Called with the step that begins, and the share that is done. */
   onProgress?: (what: string, share: number) => void;
 }
 
 /**
  * Measures what a profile does and costs on the served model: at each strength, at strength zero, and with random vectors
  * of the same norms instead of the profile's, all on the same data.
+ * @param part only every n-th text, question, prompt and format; speed is measured by part 0
  * @throws UserError if the profile has no interventions or is not served; TaplineError with the service's sentence
  */
-export async function runCard(
+export async function measureItems(
   serving: ServingModel,
   request: CardRequest,
   options: CardOptions,
-): Promise<Card> {
+  part: readonly [number, number] = [0, 1],
+): Promise<CardItems> {
   const began = performance.now();
   const { signal, onProgress } = options;
   const profile = await serving.profile(request.profile, { signal });
@@ -68,28 +64,31 @@ export async function runCard(
   const randoms = await RandomVectors.make(serving, profile, request, signal);
   try {
     const arms = armsOf(profile, request, randoms);
+    const { data, target } = dataOf(request.data, options.measure, part);
     const measuring: Measuring = {
-      ...{ serving, data: request.data, target: options.measure, signal },
+      ...{ serving, data, target, signal },
       ...{ answerTokens: request.answerTokens, seed: request.seed },
     };
-    const finished: CardArm[] = [];
-    const parts = arms.length + 3;
+    const steps = arms.length + 3;
     onProgress?.("held-out texts", 0);
-    const texts = await textItems(serving, arms, request.data.texts, signal);
-    onProgress?.("multiple choice", 1 / parts);
-    const choices = await choiceItems(serving, arms, request.data.questions, signal);
-    let base: { items: ArmItems; answers: string[] } | undefined;
+    const texts = await textItems(serving, arms, data.texts, signal);
+    onProgress?.("multiple choice", 1 / steps);
+    const choices = await choiceItems(serving, arms, data.questions, signal);
+    const finished: CardItems["arms"] = [];
+    let base: { answers: string[] } | undefined;
     for (const [index, arm] of arms.entries()) {
-      onProgress?.(armName(arm), (index + 2) / parts);
+      onProgress?.(armName(arm), (index + 2) / steps);
       const { items, answers } = await itemsOf(measuring, arm, base);
-      const all = { ...items, ...texts[index], choices: { values: choices[index] as number[] } };
-      finished.push(toCardArm(arm, all, base?.items, request.seed));
-      base ??= { items: all, answers };
+      const { kind, factor, seed } = arm;
+      finished.push({
+        ...{ kind, factor, ...(seed !== undefined && { seed }) },
+        items: { ...items, ...texts[index], choices: { values: choices[index] as number[] } },
+      });
+      base ??= { answers };
     }
-    onProgress?.("speed", (arms.length + 2) / parts);
-    await addSpeeds(measuring, arms, finished, request.seed);
-    return signed({
-      ...{ kind: "tapline card", schema_version: 1, tapline: version, created: Date.now() / 1000, model },
+    onProgress?.("speed", (arms.length + 2) / steps);
+    const frame: CardFrame = {
+      ...{ kind: "tapline card", schema_version: 1, tapline: version, model },
       profile: {
         ...{ name: profile.name, description: profile.description },
         ...{ tapline: profile.tapline, uses: profile.uses },
@@ -99,10 +98,14 @@ export async function runCard(
         ...{ answer_tokens: request.answerTokens, target: request.target, data: dataHashes(request.data) },
         given: request.given,
       },
-      arms: finished,
       notes: caveats(profile.tapline),
+    };
+    const speeds = part[0] === 0 ? await speedsOf(measuring, arms) : undefined;
+    return {
+      ...{ frame, arms: finished, created: Date.now() / 1000 },
+      ...(speeds && { speeds }),
       seconds: (performance.now() - began) / 1000,
-    });
+    };
   } finally {
     await randoms.remove(serving);
   }
@@ -144,32 +147,10 @@ export function armsOf(
   ];
 }
 
-function toCardArm(
-  { kind, factor, seed: own }: Arm,
-  items: ArmItems,
-  base: ArmItems | undefined,
-  seed: number,
-): CardArm {
-  const measures: CardArm["measures"] = {};
-  for (const name of cardMeasures) {
-    const found = items[name];
-    if (found !== undefined) measures[name] = measured(found, compared(name, base), seed);
-  }
-  return { kind, factor, ...(own !== undefined && { seed: own }), measures };
-}
-
-/** Divergence and changed answers are already comparisons. */
-function compared(name: CardMeasureName, base: ArmItems | undefined) {
-  return name === "divergence" || name === "changed_answers" ? undefined : base?.[name];
-}
-
-async function addSpeeds(measuring: Measuring, arms: readonly Arm[], finished: CardArm[], seed: number) {
+async function speedsOf(measuring: Measuring, arms: readonly Arm[]): Promise<CardItems["speeds"]> {
   const full = arms.findIndex(({ kind, factor }) => kind === "profile" && factor === 1);
-  const index = full >= 0 ? full : arms.findIndex(({ kind }) => kind === "profile");
-  const { base, own } = await speeds(measuring, arms[index] as Arm);
-  const unedited = { values: base };
-  (finished[0] as CardArm).measures.tokens_per_second = measured(unedited, undefined, seed);
-  (finished[index] as CardArm).measures.tokens_per_second = measured({ values: own }, unedited, seed);
+  const arm = full >= 0 ? full : arms.findIndex(({ kind }) => kind === "profile");
+  return { arm, ...(await speeds(measuring, arms[arm] as Arm)) };
 }
 
 /** Of each data set, so that cards on other data are not compared by mistake. */
@@ -180,14 +161,4 @@ function dataHashes({ texts, questions, prompts, formats }: CardData): Record<st
     prompts: canonicalHash(prompts),
     formats: canonicalHash(formats.map(({ prompt, holds }) => [prompt, holds.toString()])),
   };
-}
-
-/** Adds the hash that covers everything else. */
-export function signed(card: Omit<Card, "sha256">): Card {
-  return { ...card, sha256: canonicalHash(card) };
-}
-
-/** Whether a card is as it was written. */
-export function isIntact({ sha256, ...card }: Card): boolean {
-  return signed(card).sha256 === sha256;
 }

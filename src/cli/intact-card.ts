@@ -6,7 +6,7 @@ export async function intactCard(read: unknown, file: string): Promise<Card> {
   const [{ validate }, { Card: Schema }, { isIntact }] = await Promise.all([
     import("../contracts/validate.js"),
     import("../contracts/card.js"),
-    import("../card/run.js"),
+    import("../card/signed.js"),
   ]);
   const card = validate(Schema, read) as Card;
   if (!isIntact(card)) throw new UsageError(`${file} was changed after it was written: its sha256 differs.`);

@@ -40,7 +40,8 @@ export function partOptions(command: Command, shard: string): Command {
     .option("--dry-run", "with --submit: print the script and start nothing");
 }
 
-function partOf(text: string): [number, number] {
+/** A part and the number of parts. */
+export function partOf(text: string): [number, number] {
   const [, index, count] = /^(\d+)\/(\d+)$/.exec(text) ?? [];
   if (index === undefined)
     throw new InvalidArgumentError("Write the part and the number of parts, such as 0/8.");

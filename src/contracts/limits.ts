@@ -20,6 +20,8 @@ export const limits = {
   examples: 512,
   probe_rows: 16_384,
   probe_bytes: 268_435_456,
+  probe_grid_values: 32,
+  probe_cells: 1024,
   strengths: 9,
   strength: 5,
   strength_vector: 100,

@@ -37,6 +37,11 @@ export function pointField<P extends string>(point: P | undefined): { point?: P 
   return point === undefined || point === "block_out" ? {} : { point };
 }
 
+/** The words for activations at a point. */
+export function rowsAtPoint(point: BlockPoint = "block_out"): string {
+  return point === "block_out" ? "block outputs" : point;
+}
+
 /** Points that comparisons and patch sweeps can edit, including single heads (head_out). */
 export const changedPoints = [
   "block_in",

@@ -158,7 +158,7 @@ function addJobTools(server: McpServer, { lab, labUrl, artifacts }: LabTools): v
     name: "lab_submit",
     title: "Start an experiment",
     description:
-      "Submits a job and returns before it runs; lab_job waits for it. One job runs at a time. " +
+      "Queues a job; lab_job waits for it. One job runs at a time. " +
       "Input over a limit is refused, not cut. lab_operation explains the fields. extract writes to the folder `out` " +
       "on the Lab's machine.",
     input: SubmissionInput,

@@ -1,10 +1,6 @@
+import { itemsOf } from "../formats/parts.js";
 import type { Config, Result } from "./contracts.js";
 import type { Findings, OperationInput, Split } from "./run.js";
-
-/** Items of part `index` of `count`: every n-th one. */
-export function itemsOf(items: number, [index, count]: readonly [number, number]): number[] {
-  return Array.from({ length: items }, (_, item) => item).filter((item) => item % count === index);
-}
 
 /** Computes all items in this process. */
 export async function runWhole<C extends Config, R extends Result, Head, Item>(

@@ -1,24 +1,36 @@
 import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { endTree, startOf } from "../files/process-tree.js";
 import { shellWord } from "../text/shell.js";
+import { listed } from "../text/words.js";
 import { type Engine, partCommands } from "./engine.js";
 import { logOf, partsFolder, partsOf, type Submission } from "./submission.js";
 
-/** Processes on this machine: each worker computes its parts one after another, on its own device or share of the cores. */
+/**
+ * Processes on this machine: each worker takes the next waiting part whenever it is free, on its own device or share of the
+ * cores. A waiting part is a file in a queue; the worker that renames it has it.
+ */
 export function localEngine(program: readonly string[]): Engine {
   const scriptOf = (submission: Submission, copies = false) => {
     const [before, after] = logOf(submission, "\0", copies).split("\0") as [string, string];
     const [note, compute] = partCommands(submission, "part", { program, copies });
     return [
       "#!/bin/bash",
-      "# The arguments are the parts of one worker.",
-      'for part in "$@"; do',
+      "# A worker: it takes waiting parts, the first one first, until there are none.",
+      `queue=${shellWord(queueOf(submission, copies))}`,
+      "while :; do",
+      "  part=",
+      `  for waiting in $(ls "$queue" | grep -x '[0-9]*' | sort -n); do`,
+      "    # Of several workers only one can rename the file.",
+      '    if mv "$queue/$waiting" "$queue/$waiting.$$" 2>/dev/null; then part=$waiting; break; fi',
+      "  done",
+      '  [ -n "$part" ] || exit 0',
       `  ${note}`,
       `  ${compute} >>${shellWord(before)}"$part"${shellWord(after)} 2>&1`,
+      '  rm -f "$queue/$part.$$"',
       "done",
       "",
     ].join("\n");
@@ -26,51 +38,96 @@ export function localEngine(program: readonly string[]): Engine {
   return {
     script: (submission) =>
       [
-        ...assigned(submission, partsOf(submission)).map(
-          ({ parts, place }) =>
-            `# ${[...prefixOf(submission, place), "bash <this script>", ...parts].join(" ")}`,
+        `# Parts ${listed(partsOf(submission).map(String))} wait in ${queueOf(submission)}.`,
+        ...freePlaces(submission, submission.parts).map(
+          (place) => `# ${[...prefixOf(submission, place), "bash <this script>"].join(" ")}`,
         ),
         scriptOf(submission),
       ].join("\n"),
     async start(submission, parts, copies = false) {
       const path = join(partsFolder(submission), copies ? "extract-copy.sh" : "extract.sh");
       await writeFile(path, scriptOf(submission, copies), { mode: 0o700 });
+      const queue = queueOf(submission, copies);
+      await mkdir(queue, { recursive: true, mode: 0o700 });
+      // Of workers that have ended.
+      for (const { name, part } of await claimsIn(queue, [])) {
+        if (parts.includes(part)) await rm(join(queue, name), { force: true });
+      }
+      for (const part of parts) await writeFile(join(queue, String(part)), "");
       const log = openSync(join(partsFolder(submission), "workers.log"), "a");
       try {
-        const started = assigned(submission, parts).flatMap(({ parts, place }): Worker[] => {
-          const args = [...prefixOf(submission, place), "bash", path, ...parts.map(String)];
+        const started = freePlaces(submission, parts.length).flatMap((place): Worker[] => {
+          const args = [...prefixOf(submission, place), "bash", path];
           // A separate process group: Ctrl-C in this terminal does not reach it.
           const child = spawn("env", args, { detached: true, stdio: ["ignore", log, log] });
           child.on("error", () => {}); // seen as parts that are not active
           child.unref();
           const { pid } = child;
-          return pid === undefined ? [] : [{ pid, started: startOf(pid), parts, place }];
+          return pid === undefined ? [] : [{ pid, started: startOf(pid), place, queue }];
         });
         return JSON.stringify(started);
       } finally {
         closeSync(log);
       }
     },
-    active: async ({ batches }) => new Set(running(batches).flatMap(({ parts }) => parts)),
+    async active({ batches }) {
+      const parts = new Set<number>();
+      for (const [queue, workers] of byQueue(running(batches))) {
+        for (const part of await waitingIn(queue)) parts.add(part);
+        for (const { part, worker } of await claimsIn(queue, workers)) if (worker) parts.add(part);
+      }
+      return parts;
+    },
     busy: async ({ batches }) => running(batches).length,
     async stop({ batches }, parts) {
-      const chosen = running(batches).filter(
-        (worker) => parts === undefined || worker.parts.some((part) => parts.includes(part)),
-      );
-      await Promise.all(chosen.map(({ pid }) => endTree(pid)));
+      const stopped: Worker[] = [];
+      for (const [queue, workers] of byQueue(running(batches))) {
+        for (const part of await waitingIn(queue)) {
+          if (parts?.includes(part) !== false) await rm(join(queue, String(part)), { force: true });
+        }
+        const claims = await claimsIn(queue, workers);
+        stopped.push(
+          ...workers.filter(
+            (each) =>
+              parts === undefined ||
+              claims.some(({ part, worker }) => worker === each && parts.includes(part)),
+          ),
+        );
+      }
+      await Promise.all(stopped.map(({ pid }) => endTree(pid)));
     },
   };
 }
 
-/** The parts of each new worker, and its place: the number of its device or share of the cores. */
-function assigned(
-  { workers, batches }: Submission,
-  parts: readonly number[],
-): { parts: number[]; place: number }[] {
+/** The folder of waiting parts: a file each, named by its number; a part that a worker has taken is named `part.pid`. */
+const queueOf = (submission: Pick<Submission, "out">, copies = false) =>
+  join(partsFolder(submission), copies ? "queue-copies" : "queue");
+
+async function waitingIn(queue: string): Promise<number[]> {
+  return (await readdir(queue).catch(() => [])).filter((name) => /^\d+$/.test(name)).map(Number);
+}
+
+/** The parts that workers have taken; without `worker` if that has ended. */
+async function claimsIn(queue: string, workers: readonly Worker[]) {
+  return (await readdir(queue).catch(() => [])).flatMap((name) => {
+    const [, part, pid] = /^(\d+)\.(\d+)$/.exec(name) ?? [];
+    if (part === undefined) return [];
+    return { name, part: Number(part), worker: workers.find((worker) => worker.pid === Number(pid)) };
+  });
+}
+
+function byQueue(workers: readonly Worker[]): Map<string, Worker[]> {
+  const found = new Map<string, Worker[]>();
+  for (const worker of workers) found.set(worker.queue, [...(found.get(worker.queue) ?? []), worker]);
+  return found;
+}
+
+/** Places without a worker, at most `most`: numbers of devices or shares of the cores. */
+function freePlaces({ workers, batches }: Submission, most: number): number[] {
   const taken = new Set(running(batches).map(({ place }) => place));
-  const free = Array.from({ length: workers }, (_, place) => place).filter((place) => !taken.has(place));
-  const places = (free.length === 0 ? [0] : free).slice(0, parts.length);
-  return places.map((place, n) => ({ place, parts: parts.filter((_, at) => at % places.length === n) }));
+  return Array.from({ length: workers }, (_, place) => place)
+    .filter((place) => !taken.has(place))
+    .slice(0, most);
 }
 
 /** What keeps a worker to its device, or to its share of the cores. */
@@ -97,9 +154,10 @@ function allowedCores(): number[] {
 interface Worker {
   pid: number;
   started: string;
-  parts: number[];
-  /** Missing in records of earlier versions. */
-  place?: number;
+  /** The number of its device or share of the cores. */
+  place: number;
+  /** The folder of the parts that it takes. */
+  queue: string;
 }
 
 const running = (batches: Submission["batches"]) =>

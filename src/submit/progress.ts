@@ -1,8 +1,8 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { partFile } from "../formats/parts.js";
 import type { ExtractionIndex } from "../lab/extraction/folder.js";
 import { indexName } from "../lab/extraction/plan.js";
-import { partFile } from "../lab/parts/part-file.js";
 import { partsFolder, partsOf, type Submission, startedFile } from "./submission.js";
 
 /** How far one part is, by its files. */

@@ -19,7 +19,7 @@ export interface Submission {
   /** Where the merged files go. */
   out: string;
   parts: number;
-  /** Most parts at once; of `local` also the processes that run them. */
+  /** Most parts at once; of `local`, the processes that take them. */
   workers: number;
   /** Options for sbatch, or the devices of local workers. */
   engineOptions: string[];

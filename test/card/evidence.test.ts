@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { cardEvidence } from "../../src/card/evidence.js";
-import { signed } from "../../src/card/run.js";
+import { signed } from "../../src/card/signed.js";
 import type { Card } from "../../src/contracts/card.js";
 import { StudyPackage } from "../../src/contracts/studies/index.js";
 import { validate } from "../../src/contracts/validate.js";

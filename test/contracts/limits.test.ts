@@ -41,6 +41,8 @@ test("the Lab's and the serving model's limits", () => {
     examples: 512,
     probe_rows: 16_384,
     probe_bytes: 2 ** 28,
+    probe_grid_values: 32,
+    probe_cells: 1024,
     strengths: 9,
     strength: 5,
     strength_vector: 100,

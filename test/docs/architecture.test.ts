@@ -19,7 +19,7 @@ const arrows: Record<string, string[]> = {
   models: ["contracts", "files", "formats"],
   http: ["contracts", "markup"],
   library: ["contracts", "files", "findings", "formats", "http", "models", "native"],
-  submit: ["contracts", "files", "lab", "text"],
+  submit: ["contracts", "files", "formats", "lab", "text"],
   lab: ["contracts", "files", "findings", "formats", "http", "library", "models", "native", "text"],
   executions: ["contracts", "http"],
   inference: ["contracts", "executions", "files", "formats", "http", "library", "models", "native", "text"],

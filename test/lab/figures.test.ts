@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { excludedIn, fidelityOf, type Reading } from "../../src/lab/rows/dictionary-reading.js";
+import { excludedIn, fidelityOf, type Reading, textFit } from "../../src/lab/rows/dictionary-reading.js";
 import type { OpenDictionary } from "../../src/library/index.js";
 import type { Context, Model } from "../../src/native/index.js";
 import { labelsOf } from "../../src/operations/features/run-labels.js";
-import { featurePages } from "../../src/operations/features/run-pages.js";
+import { featurePages, pageSources } from "../../src/operations/features/run-pages.js";
 import { refusal } from "../support/refusal.js";
 import { wordModel } from "./word-model.js";
 
@@ -43,6 +43,18 @@ function reading(
     counted: Uint8Array.from(counted),
     scores: { clean, reconstructed, ablated },
   };
+}
+
+const fitOf = (model: Model, readings: readonly Reading[]) =>
+  fidelityOf(readings.map((one) => textFit(model, one)));
+
+async function pagesOf(
+  wanted: readonly number[],
+  dictionary: OpenDictionary,
+  readings: readonly Reading[],
+  more: Parameters<typeof pageSources>[2],
+) {
+  return featurePages(await pageSources(wanted, dictionary, more), readings);
 }
 
 test("a dictionary's fidelity counts all tokens but BOS", () => {
@@ -83,7 +95,7 @@ test("a dictionary's fidelity counts all tokens but BOS", () => {
       ],
     ),
   ];
-  const { cosine, explained_variance, ...found } = fidelityOf(model, readings);
+  const { cosine, explained_variance, ...found } = fitOf(model, readings);
   // Scored are three tokens: of 3, 5 and 9 nats. Active are 2, 1 and 3 features.
   assert.equal(found, {
     ...{
@@ -99,8 +111,8 @@ test("a dictionary's fidelity counts all tokens but BOS", () => {
   assert.ok(Math.abs(cosine - (Math.SQRT1_2 + 1 + 0) / 3) < 1e-12, `${cosine}`);
   // A text of a single token is all there is, whatever it is; one that is alike has no variance, and nothing is lost.
   const single = reading([1, 1], [1, 1], [[]], [[0], [0], [0]]);
-  assert.equal(excludedIn(model, [single]), { bos: 0, outliers: 0 });
-  assert.equal(fidelityOf(model, [single]), {
+  assert.equal(excludedIn([textFit(model, single)]), { bos: 0, outliers: 0 });
+  assert.equal(fitOf(model, [single]), {
     ...{
       tokens: 1,
       excluded: { bos: 0, outliers: 0 },
@@ -112,7 +124,7 @@ test("a dictionary's fidelity counts all tokens but BOS", () => {
     },
   });
   // All zeros: no variance of which to explain a share.
-  const nothing = fidelityOf(model, [reading([0, 0], [1, 1], [[]], [[0], [0], [0]])]);
+  const nothing = fitOf(model, [reading([0, 0], [1, 1], [[]], [[0], [0], [0]])]);
   assert.equal([nothing.explained_variance, nothing.cosine], [null, 0]);
   const idle = reading(
     [1, 2, 3, 4],
@@ -124,7 +136,7 @@ test("a dictionary's fidelity counts all tokens but BOS", () => {
       [-1, 0],
     ],
   );
-  assert.is(fidelityOf(wordModel({ addBos: false }), [idle]).loss_recovered, null);
+  assert.is(fitOf(wordModel({ addBos: false }), [idle]).loss_recovered, null);
 });
 
 test("a feature's page has its places, quartiles, context, tokens, neighbours", async () => {
@@ -167,7 +179,7 @@ test("a feature's page has its places, quartiles, context, tokens, neighbours", 
     [0, "first"],
     [4, "fifth"],
   ]);
-  const [page, silent] = await featurePages([0, 11], dictionary, readings, { model, context, labels });
+  const [page, silent] = await pagesOf([0, 11], dictionary, readings, { model, context, labels });
 
   const places = Array.from({ length: 29 }, (_, i) => i + 1).filter((token) => token % 3 !== 2);
   assert.equal([page!.feature, page!.label, page!.active_tokens], [0, "first", places.length + 1]);
@@ -267,17 +279,17 @@ test("a feature's page has its places, quartiles, context, tokens, neighbours", 
     [undefined, 0, [], []],
   );
 
-  const [once] = await featurePages([1], dictionary, readings, { model, context, labels });
+  const [once] = await pagesOf([1], dictionary, readings, { model, context, labels });
   assert.equal(
     [once!.active_tokens, once!.groups.map(({ name, examples }) => [name, examples.length])],
     [1, [["top", 1]]],
   );
 
   const without = { lens: { supported: false } } as unknown as Context;
-  const [plain] = await featurePages([5], dictionary, readings, { model, context: without, labels });
+  const [plain] = await pagesOf([5], dictionary, readings, { model, context: without, labels });
   assert.equal([plain!.raised, plain!.lowered, plain!.active_tokens], [null, null, 10]);
   assert.is(
-    await refusal(() => featurePages([12], dictionary, readings, { model, context, labels })),
+    await refusal(() => pagesOf([12], dictionary, readings, { model, context, labels })),
     "The dictionary d has 12 features, 0 to 11; got 12.",
   );
 });
@@ -300,7 +312,7 @@ test("neighbours are found in a decoder that is read in pieces", async () => {
     places: { path, decoder: 0 },
   } as unknown as OpenDictionary;
   const context = { lens: { supported: false } } as unknown as Context;
-  const [page] = await featurePages([0], dictionary, [], { model: wordModel(), context, labels: new Map() });
+  const [page] = await pagesOf([0], dictionary, [], { model: wordModel(), context, labels: new Map() });
   assert.equal(
     page!.neighbours.slice(0, 3).map(({ feature, cosine }) => [feature, Math.round(1000 * cosine)]),
     [

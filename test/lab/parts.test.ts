@@ -88,6 +88,20 @@ test("merged parts are the result of one machine", async () => {
   }
 });
 
+test("the points of a single pair are divided, and counted as in one sweep", async () => {
+  const one = { pairs: pairs.slice(1, 2), layers: [1, 7], positions: [-3, -2, -1] };
+  const whole = made("whole");
+  const expected = await patchSweep(inputOf(one, whole));
+  const file = "patch-sweep.npz";
+  for (const count of [2, 3]) {
+    const out = made("merged");
+    const { job } = await mergeParts(await parts(count, one), out);
+    const { artifacts, provenance: _, ...found } = job.result;
+    assert.ok(JSON.stringify(found) === JSON.stringify(expected), `${count} parts`);
+    assert.ok(readFileSync(join(out, file)).equals(readFileSync(join(whole, file))), `${count} parts`);
+  }
+});
+
 test("a part that is computed twice is the same file", async () => {
   const place = await parts(2);
   const contents = () => readdirSync(place).map((name) => readFileSync(join(place, name), "utf8"));
@@ -97,7 +111,7 @@ test("a part that is computed twice is the same file", async () => {
   assert.equal(readdirSync(place).sort(), ["part-0-of-2.json", "part-1-of-2.json"]);
   // NaN and typed arrays survive the file.
   const { items } = await readPart(join(place, "part-0-of-2.json"));
-  assert.is(items.length, 2);
+  assert.is(items.length, 5, "of nine: three pairs at three points each");
   assert.instance((items[0] as { sweep: { patched: Float64Array } }).sweep.patched, Float64Array);
 });
 
@@ -127,8 +141,8 @@ test("missing parts are named, and parts of other experiments are refused by the
     /several divisions: into 2 and 3 parts\.$/,
   );
   assert.is(
-    await refusal(() => parts(4)),
-    "The experiment has 3 items, which cannot be divided into 4 parts.",
+    await refusal(() => parts(10)),
+    "The experiment has 9 items, which cannot be divided into 10 parts.",
   );
 });
 

@@ -26,7 +26,8 @@ const prompt = (...tokens: number[]) => ({
 const pair = (more: object = {}): Pair => ({ clean: prompt(1, 2), corrupted: prompt(3, 2), ...more });
 const sweep = (clean: number, corrupted: number, patched: number[], more: object = {}) =>
   ({
-    ...{ clean, corrupted, restored: clean - 0.5, target: 7, foil: 8, computedSites: 2, computedTokens: 5 },
+    ...{ clean, corrupted, restored: clean - 0.5, target: 7, foil: 8 },
+    ...{ computedSites: 2, computedTokens: 5, restoredTokens: 1 },
     ...{
       patched: Float64Array.from(patched),
       changeLength: Float64Array.of(1, 2),

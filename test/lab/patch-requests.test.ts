@@ -65,7 +65,7 @@ function toy({ blocks = 4, width = 2, heads = 2, attending, progress = [], ends 
             ...{ clean: 2 + pair, corrupted: 1 - pair, restored: 2 + pair, target: 1, foil: 2 },
             ...{ patched: numbers(100 * pair), changeLength: numbers(0), rowLength: numbers(1) },
             ...(request.controls && { control: numbers(1000 + 100 * pair) }),
-            ...{ computedSites: sites, computedTokens: sites },
+            ...{ computedSites: sites, computedTokens: sites, restoredTokens: 1 },
           } as unknown as PatchSweep;
         },
         close: async () => void closed.push(1),

@@ -1,41 +1,17 @@
 /** Parts that are far slower than the others: which they are, and what their second run leaves. */
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { stragglers } from "../../src/submit/copies.js";
 import type { Engine } from "../../src/submit/engine.js";
-import { follow } from "../../src/submit/follow.js";
-import { planned, progressOf } from "../../src/submit/index.js";
-import {
-  copyFolder,
-  partsFolder,
-  prepareFolder,
-  type Submission,
-  startedFile,
-} from "../../src/submit/submission.js";
-import { runExtraction, toyModel } from "../lab/toy-extraction.js";
+import { progressOf } from "../../src/submit/index.js";
+import { copyFolder, partsFolder, type Submission, startedFile } from "../../src/submit/submission.js";
+import { contents, followToy, toySubmissions } from "./setting.js";
 
-const folder = mkdtempSync(join(tmpdir(), "tapline-copies-"));
-test.after(() => rmSync(folder, { recursive: true, force: true }));
-const model = join(folder, "model.gguf");
-writeFileSync(model, "no model at all");
-// One for all runs: it numbers words in the order in which it meets them.
-const toy = toyModel(model);
-const data = join(folder, "texts.txt");
-writeFileSync(data, Array.from({ length: 18 }, (_, i) => `a${i} b${i} c${i}`).join("\n"));
 // Each part has 6 texts of 4 tokens, in three files.
-const body = { data, shard_tokens: 8, layers: [1] };
+const { compute, leave, ...toys } = toySubmissions("copies", 18);
+test.after(leave);
 
 const finished = (part: number, seconds: number) => ({
   ...{ part, complete: true, done: 100, tokens: 100 },
@@ -63,22 +39,9 @@ test("a part is slow if it will take more than twice the median of the finished 
   assert.equal(stragglers({ parts: [...others, waiting] }, 1e9), [], `not started, ${started}`);
 });
 
-let made = 0;
 async function setting() {
-  const [home, out, whole] = ["home", "out", "whole"].map((name) => join(folder, `${name}-${made}`)) as [
-    string,
-    string,
-    string,
-  ];
-  made++;
-  mkdirSync(home);
-  const submission = planned(
-    { model: "toy" },
-    { engine: "local", out, parts: 3, workers: 3, engineOptions: [] },
-  );
-  await prepareFolder(submission);
+  const { home, submission, whole } = await toys.setting({ workers: 3 });
   submission.batches.push({ handle: "first", parts: [0, 1, 2] });
-  await runExtraction(folder, { ...body, out: whole }, toy);
   for (const part of [0, 1, 2]) await compute(submission, part);
   // Parts 0 and 2 took a minute each; part 1 has two of its files after an hour, and a third one is being written.
   const now = Date.now() / 1000;
@@ -98,11 +61,6 @@ async function setting() {
 }
 const third = "shard-1-of-3-00002.safetensors";
 const at = (submission: Submission, name: string) => join(partsFolder(submission), name);
-const compute = (submission: Submission, part: number, out = partsFolder(submission)) =>
-  runExtraction(folder, { ...body, out, shard: [part, submission.parts] }, toy);
-const contents = (path: string) =>
-  Object.fromEntries(readdirSync(path).map((name) => [name, readFileSync(join(path, name)).toString("hex")]));
-
 /** An engine in which part 1 runs until it is stopped; `second` is what its second run does. */
 function engineOf(second: (submission: Submission, part: number) => Promise<boolean>) {
   const stopped: unknown[] = [];
@@ -127,9 +85,8 @@ function engineOf(second: (submission: Submission, part: number) => Promise<bool
 async function followed(home: string, submission: Submission, engine: Engine) {
   const copied: number[][] = [];
   const seen: string[][] = [];
-  await follow(submission, {
-    ...{ home, engine, signal: AbortSignal.timeout(60_000), intervalMs: 1 },
-    ...{ onProgress: () => {}, onRestart: () => assert.unreachable("nothing starts again") },
+  await followToy(home, submission, engine, {
+    onRestart: () => assert.unreachable("nothing starts again"),
     onCopy: (parts) => void copied.push([...parts]),
     onMerge: () => void seen.push(readdirSync(partsFolder(submission))),
   });
@@ -190,10 +147,9 @@ test("a second run that fails is not repeated, and the first one is waited for",
       return engine.active(own);
     },
   };
-  const signal = stop.signal;
-  await follow(submission, {
-    ...{ home, engine: counting, signal, intervalMs: 1, onProgress: () => {}, onMerge: () => {} },
-    ...{ onCopy: () => {}, onRestart: () => assert.unreachable("the first one still runs") },
+  await followToy(home, submission, counting, {
+    signal: stop.signal,
+    onRestart: () => assert.unreachable("the first one still runs"),
   }).then(
     () => assert.unreachable("it is not complete"),
     (reason) => assert.is(reason, "enough"),
@@ -216,11 +172,7 @@ test("a slow part that has ended starts again instead of a second time", async (
       return "again";
     },
   };
-  await follow(submission, {
-    ...{ home, engine, signal: AbortSignal.timeout(60_000), intervalMs: 1 },
-    ...{ onProgress: () => {}, onRestart: () => {}, onMerge: () => {} },
-    onCopy: () => assert.unreachable("it does not run"),
-  });
+  await followToy(home, submission, engine, { onCopy: () => assert.unreachable("it does not run") });
   assert.equal(starts, [[[1], false]]);
   assert.equal(contents(submission.out), contents(whole));
 });
@@ -237,9 +189,8 @@ test("no place is free: nothing runs a second time", async () => {
       return 3;
     },
   };
-  await follow(submission, {
-    ...{ home, engine: full, signal: stop.signal, intervalMs: 1, onProgress: () => {}, onMerge: () => {} },
-    ...{ onCopy: () => assert.unreachable(), onRestart: () => assert.unreachable() },
+  await followToy(home, submission, full, {
+    ...{ signal: stop.signal, onCopy: () => assert.unreachable(), onRestart: () => assert.unreachable() },
   }).then(
     () => assert.unreachable("it is not complete"),
     (reason) => assert.is(reason, "enough"),

@@ -1,54 +1,16 @@
 /** Following a submission: progress, what starts again, what is given up, and the merged files. */
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Engine } from "../../src/submit/engine.js";
-import { type Following, follow } from "../../src/submit/follow.js";
 import { findSubmission, planned, progressOf, start, submissions } from "../../src/submit/index.js";
-import { logOf, partsFolder, prepareFolder, type Submission, save } from "../../src/submit/submission.js";
-import { runExtraction, toyModel } from "../lab/toy-extraction.js";
+import { logOf, partsFolder, type Submission } from "../../src/submit/submission.js";
 import { refusal } from "../support/refusal.js";
+import { contents, followToy, toySubmissions } from "./setting.js";
 
-const folder = mkdtempSync(join(tmpdir(), "tapline-follow-"));
-test.after(() => rmSync(folder, { recursive: true, force: true }));
-const model = join(folder, "model.gguf");
-writeFileSync(model, "no model at all");
-const data = join(folder, "texts.txt");
-writeFileSync(data, Array.from({ length: 12 }, (_, i) => `a${i} b${i} c${i}`).join("\n"));
-const toy = toyModel(model);
-const body = { data, shard_tokens: 8, layers: [1] };
-
-let made = 0;
-async function setting(parts = 3) {
-  const [home, out, whole] = ["home", "out", "whole"].map((name) => join(folder, `${name}-${made}`)) as [
-    string,
-    string,
-    string,
-  ];
-  made++;
-  mkdirSync(home);
-  const submission = planned(
-    { model: "toy" },
-    { engine: "local", out, parts, workers: 1, engineOptions: [] },
-  );
-  await prepareFolder(submission);
-  await save(home, submission);
-  await runExtraction(folder, { ...body, out: whole }, toy);
-  return { home, submission, whole };
-}
-
-const compute = (submission: Submission, part: number) =>
-  runExtraction(folder, { ...body, out: partsFolder(submission), shard: [part, submission.parts] }, toy);
+const { setting, compute, leave } = toySubmissions("follow", 12);
+test.after(leave);
 
 /** An engine whose parts end as soon as they are started; `fails` says which do not compute anything. */
 function engineOf(fails: (part: number, attempt: number) => boolean) {
@@ -68,24 +30,14 @@ function engineOf(fails: (part: number, attempt: number) => boolean) {
   return { engine, started };
 }
 
-const following = (home: string, engine: Engine, more: Partial<Following> = {}): Following => ({
-  ...{ home, engine, signal: new AbortController().signal, intervalMs: 1 },
-  ...{ onProgress: () => {}, onRestart: () => {}, onCopy: () => {}, onMerge: () => {} },
-  ...more,
-});
-
-const contents = (path: string) =>
-  Object.fromEntries(readdirSync(path).map((name) => [name, readFileSync(join(path, name)).toString("hex")]));
-
 test("parts that end early start again, and all are merged into what one run writes", async () => {
   const { home, submission, whole } = await setting();
   const { engine, started } = engineOf((part, attempt) => part === 1 && attempt < 2);
   await compute(submission, 0);
   const restarts: number[][] = [];
-  const merged = await follow(
-    submission,
-    following(home, engine, { onRestart: (parts) => void restarts.push([...parts]) }),
-  );
+  const merged = await followToy(home, submission, engine, {
+    onRestart: (parts) => void restarts.push([...parts]),
+  });
   assert.equal(
     [started, restarts],
     [
@@ -99,7 +51,7 @@ test("parts that end early start again, and all are merged into what one run wri
   const [saved] = await submissions(home);
   assert.equal([saved?.merged, saved?.batches.length], [true, 2]);
   assert.match(
-    await refusal(() => follow(saved as Submission, following(home, engine))),
+    await refusal(() => followToy(home, saved as Submission, engine)),
     /is merged: its files are in /,
   );
 });
@@ -109,7 +61,7 @@ test("a part that gets no further is given up with the end of its log", async ()
   const { engine, started } = engineOf((part) => part === 2);
   writeFileSync(logOf(submission, 2), "loading\ntapline: Text 5 of texts.txt has 900 tokens.\n");
   assert.is(
-    await refusal(() => follow(submission, following(home, engine))),
+    await refusal(() => followToy(home, submission, engine)),
     "Part 2 of 3 ended 3 times without finishing another file. It said: Text 5 of texts.txt has 900 tokens. " +
       `Its log: ${logOf(submission, 2)}.`,
   );
@@ -129,7 +81,7 @@ test("a part that still runs is waited for, and an abort leaves everything", asy
       return new Set([0, 1, 2]);
     },
   };
-  await follow(submission, following(home, patient, { signal: stop.signal })).then(
+  await followToy(home, submission, patient, { signal: stop.signal }).then(
     () => assert.unreachable(),
     (reason) => assert.is(reason, "SIGINT"),
   );

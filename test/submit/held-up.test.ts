@@ -39,7 +39,8 @@ test("a stopped process is replaced by a second run; the files are those of one 
     { stdio: "pipe" },
   );
 
-  // The process of part 1 stops itself at the third of its files, except in the second run.
+  // The process of part 1 stops itself at the third of its files, except in the second run. The other parts begin when it has
+  // two, so that it is not taken for slow before.
   writeFileSync(
     at("hold.mjs"),
     `import promises from "node:fs/promises";
@@ -58,6 +59,7 @@ test("a stopped process is replaced by a second run; the files are those of one 
       'case "$*" in',
       "  */copy-1*) ;;",
       `  *"--shard 1/3"*) export NODE_OPTIONS=${shellWord(`--import=${pathToFileURL(at("hold.mjs"))}`)} ;;`,
+      `  *"--shard "[02]/3*) until [ -e ${shellWord(at("rows", "parts", "shard-1-of-3-00001.safetensors"))} ]; do sleep 0.1; done ;;`,
       "esac",
       `exec ${tapline.map(shellWord).join(" ")} "$@"`,
       "",

@@ -22,10 +22,11 @@ Napi::Value growth_to_js(Napi::Env env, const PatchGrowth& growth) {
 }
 
 Napi::Value write_result(Napi::Env env, const PatchSweepResult& found) {
-  Napi::Object out = object_of(
-      env, "target", found.target, "foil", found.foil, "clean", found.clean, "corrupted", found.corrupted,
-      "restored", found.restored, "patched", found.patched, "changeLength", found.change_length, "rowLength",
-      found.row_length, "computedSites", found.computed_sites, "computedTokens", found.computed_tokens);
+  Napi::Object out =
+      object_of(env, "target", found.target, "foil", found.foil, "clean", found.clean, "corrupted",
+                found.corrupted, "restored", found.restored, "patched", found.patched, "changeLength",
+                found.change_length, "rowLength", found.row_length, "computedSites", found.computed_sites,
+                "computedTokens", found.computed_tokens, "restoredTokens", found.restored_tokens);
   set_nonempty(out, "control", found.control);
   return out;
 }

@@ -1,8 +1,10 @@
+import { join } from "node:path";
 import type { Command } from "commander";
 import type { Card, CardTarget } from "../../contracts/card.js";
 import { cardLimits } from "../../contracts/card-limits.js";
 import { UsageError } from "../exit-code.js";
 import { filled, integerBetween, numbersThat } from "../options.js";
+import { partOf } from "../part-options.js";
 import { type ServerOptions, serverCommand } from "../server-command.js";
 import { endBy, stoppable } from "../stop-signal.js";
 
@@ -18,6 +20,7 @@ interface CardCommandOptions extends ServerOptions {
   contains?: string;
   classify?: string;
   judged?: string;
+  shard?: [number, number];
   quiet?: boolean;
 }
 
@@ -51,6 +54,11 @@ export function registerCard(program: Command): void {
     .option("--prompts <file>", "prompts instead of the bundled ones")
     .option("--max-tokens <number>", "length of answers", integerBetween(1, 512), cardLimits.answer_tokens)
     .option("--seed <number>", "of random vectors and bootstrap intervals", integerBetween(0, 2 ** 31 - 1), 0)
+    .option(
+      "--shard <i/n>",
+      "measure every n-th text, question and prompt starting at i (from 0), into --out, the folder of all parts",
+      partOf,
+    )
     .option("--quiet", "hide progress")
     .addHelpText(
       "after",
@@ -58,7 +66,9 @@ export function registerCard(program: Command): void {
 Measures the target, cross-entropy and KL divergence on held-out texts, changed
 answers, multiple choice, answer formats, refusals of harmless prompts, and
 speed: without the profile, at strength zero, at each strength, and with random
-vectors of the same norm. tapline reproduce card.json repeats a card.
+vectors of the same norm. tapline reproduce card.json repeats a card. With
+several servers, each can measure a part (--shard); tapline merge computes the
+card from all of them.
 
 Examples:
   tapline card polite --classify "Is this text polite?"
@@ -82,7 +92,9 @@ async function runCommand(profile: string, options: CardCommandOptions): Promise
     ...{ profile, strengths: options.strengths, random: options.random, seed: options.seed },
     ...{ answerTokens: options.maxTokens, target, given, data: { ...bundledData, ...given } },
   };
-  const card = await measureCard(url, request, { quiet: quiet === true || json === true });
+  const asked = { quiet: quiet === true || json === true };
+  if (options.shard !== undefined) return measurePart(url, request, options.shard, { ...options, ...asked });
+  const card = await measureCard(url, request, asked);
   if (card === undefined) return;
   const [{ writeCard }, { cardPicture }, { print, printJson }] = await Promise.all([
     import("../../card/files.js"),
@@ -95,13 +107,45 @@ async function runCommand(profile: string, options: CardCommandOptions): Promise
 
 type CardRequest = import("../../card/run.js").CardRequest;
 
+/** Measures a part of a card and writes its file. */
+async function measurePart(
+  url: string,
+  request: CardRequest,
+  part: [number, number],
+  { out, json, quiet }: { out?: string; json?: boolean; quiet: boolean },
+): Promise<void> {
+  if (out === undefined) throw new UsageError("--shard requires --out, the folder of all parts.");
+  if (part[0] >= part[1]) {
+    throw new UsageError(`--shard must be i/n with i from 0 to n - 1, got ${part.join("/")}.`);
+  }
+  const items = await measure(url, request, { quiet, part });
+  if (items === undefined) return;
+  const [{ writeCardPart }, { print, printJson }] = await Promise.all([
+    import("../../card/parts.js"),
+    import("../output.js"),
+  ]);
+  const file = await writeCardPart(out, part, items);
+  await (json
+    ? printJson({ part, folder: out, file })
+    : print(`Wrote ${join(out, file)}; tapline merge computes the card from all parts.`));
+}
+
 /** Measures a card with a progress line; Ctrl-C ends it. @returns undefined if it was stopped */
 export async function measureCard(
   url: string,
   request: CardRequest,
   { quiet }: { quiet: boolean },
 ): Promise<Card | undefined> {
-  const [{ runCard }, { targetOf, judgedLines }, { ServingModel }, { ProgressLine }, { readInput }] =
+  const items = await measure(url, request, { quiet, part: [0, 1] });
+  return items && (await import("../../card/parts.js")).cardOf([items]);
+}
+
+async function measure(
+  url: string,
+  request: CardRequest,
+  { quiet, part }: { quiet: boolean; part: [number, number] },
+): Promise<import("../../card/parts.js").CardItems | undefined> {
+  const [{ measureItems }, { targetOf, judgedLines }, { ServingModel }, { ProgressLine }, { readInput }] =
     await Promise.all([
       import("../../card/run.js"),
       import("../../card/target.js"),
@@ -115,12 +159,13 @@ export async function measureCard(
     target !== null && "judged" in target ? judgedLines(await readInput(target.judged), target.judged) : [];
   const progress = quiet ? undefined : new ProgressLine(process.stderr);
   const signal = stoppable();
+  const measuring = {
+    measure: target === null ? undefined : targetOf(serving, target, judged),
+    signal,
+    onProgress: (what: string, share: number) => progress?.show(`${Math.round(100 * share)} %  ${what}`),
+  };
   try {
-    return await runCard(serving, request, {
-      measure: target === null ? undefined : targetOf(serving, target, judged),
-      signal,
-      onProgress: (what, share) => progress?.show(`${Math.round(100 * share)} %  ${what}`),
-    });
+    return await measureItems(serving, request, measuring, part);
   } catch (error) {
     progress?.clear();
     if (!signal.aborted) throw error;

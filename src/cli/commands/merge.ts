@@ -1,12 +1,12 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 
-/** `tapline merge`: the parts of an extraction or experiment become the files of one. */
+/** `tapline merge`: the parts of an extraction, experiment or card become the files of one. */
 export function registerMerge(program: Command): void {
   program
     .command("merge")
     .description(
-      "Merge the parts of an extraction or experiment into the files that one machine would have written.",
+      "Merge the parts of an extraction, experiment or card into the files that one machine would have written.",
     )
     .argument("<folder>", "folder of all parts, as --shard writes them")
     .requiredOption("--out <folder>", "folder of the merged files, created if its parent exists")
@@ -28,6 +28,8 @@ async function merge(
   folder: string,
   options: { out: string; json?: boolean; quiet?: boolean },
 ): Promise<void> {
+  const { hasCardParts } = await import("../../card/parts.js");
+  if (await hasCardParts(resolve(folder))) return mergeCardParts(resolve(folder), options);
   const { hasParts } = await import("../../lab/parts/part-file.js");
   if (await hasParts(resolve(folder))) {
     const { mergeParts } = await import("../../lab/parts/merge.js");
@@ -52,4 +54,16 @@ async function merge(
       }),
     (merged) => (options.json ? printJson(merged) : print(mergedLine(merged))),
   );
+}
+
+async function mergeCardParts(folder: string, { out, json }: { out: string; json?: boolean }): Promise<void> {
+  const [{ mergeCard }, { writeCard }, { cardPicture }, { print, printJson }] = await Promise.all([
+    import("../../card/parts.js"),
+    import("../../card/files.js"),
+    import("../../card/picture.js"),
+    import("../output.js"),
+  ]);
+  const { card } = await mergeCard(folder);
+  const page = await writeCard(out, card);
+  await (json ? printJson(card) : print(`${cardPicture(card)}\n\n${page}`));
 }

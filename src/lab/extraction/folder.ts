@@ -4,9 +4,9 @@ import { dirname, join } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
 import { absent } from "../../files/absent.js";
 import { syncFolder, writeDurably } from "../../files/durable.js";
+import { differenceOf } from "../../formats/difference.js";
 import { bytesText } from "../../text/words.js";
 import { Artifacts } from "../artifacts.js";
-import { differenceOf } from "../difference.js";
 import { type Lock, lock } from "../lock.js";
 import { indexName, type Plan, type Shard, tableName } from "./plan.js";
 

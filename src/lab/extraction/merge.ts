@@ -4,9 +4,9 @@ import { open, readdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { defaults } from "../../contracts/limits.js";
 import { UserError } from "../../contracts/user-error.js";
+import { differenceOf } from "../../formats/difference.js";
 import { bytesOf } from "../../formats/float.js";
 import { type ArtifactFile, Artifacts } from "../artifacts.js";
-import { differenceOf } from "../difference.js";
 import { ExtractionFolder, type ExtractionIndex, type IndexHead } from "./folder.js";
 import { readShard, type ShardRows } from "./open-extraction.js";
 import {

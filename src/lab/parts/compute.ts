@@ -3,10 +3,10 @@ import type { Config, Provenance } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { version } from "../../contracts/version.js";
 import { writeDurably } from "../../files/durable.js";
+import { itemsOf, partFile } from "../../formats/parts.js";
 import { modelFingerprint } from "../../library/index.js";
 import type { OperationInput, Split } from "../../operations/run.js";
-import { itemsOf } from "../../operations/run-parts.js";
-import { partFile, partText } from "./part-file.js";
+import { experimentPart } from "./part-file.js";
 
 /** A part to compute: i of n, and the folder of all parts' files. */
 export interface PartTask {
@@ -40,7 +40,7 @@ export async function computePart(
     return model;
   };
   const computed = await split.compute({ ...input, openOther } as never, own);
-  const text = partText(
+  const text = experimentPart(
     part,
     { config: input.config, ...computed },
     { made: { tapline: version, ...facts.versions, fingerprints }, provenance: facts.provenance },

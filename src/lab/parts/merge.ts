@@ -3,11 +3,11 @@ import { join } from "node:path";
 import type { Config, Result } from "../../contracts/index.js";
 import { UserError } from "../../contracts/user-error.js";
 import { writeDurably } from "../../files/durable.js";
-import { itemsOf } from "../../operations/run-parts.js";
+import { FormatError } from "../../formats/format-error.js";
+import { checkAlike, interleaved, partFiles } from "../../formats/parts.js";
 import { runOf } from "../../operations/runs.js";
 import { Artifacts } from "../artifacts.js";
-import { differenceOf } from "../difference.js";
-import { isPartFile, type Part, partFile, readPart } from "./part-file.js";
+import { type Part, readPart } from "./part-file.js";
 
 /** A merged experiment, as `job.json` records it. */
 export interface MergedJob {
@@ -34,18 +34,7 @@ export async function mergeParts(folder: string, out: string): Promise<MergedPar
   const [{ config, head, provenance }] = parts as [Part];
   const { split, layers } = runOf(config.operation);
   if (split === undefined) throw new UserError(`${config.operation} has no parts.`);
-  const counts = parts.map(({ items }) => items.length);
-  const items: unknown[] = [];
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  for (const [index, part] of parts.entries()) {
-    const own = itemsOf(total, [index, parts.length]);
-    if (own.length !== part.items.length) {
-      throw new UserError(
-        `${partFile(part.part)} has ${part.items.length} items; with ${total} in all, it should have ${own.length}.`,
-      );
-    }
-    for (const [n, item] of own.entries()) items[item] = part.items[n];
-  }
+  const items = asked(() => interleaved(parts.map(({ items }) => items)));
   try {
     await mkdir(out, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== "EEXIST") throw error;
@@ -71,26 +60,18 @@ export async function mergeParts(folder: string, out: string): Promise<MergedPar
 
 /** All parts in order. @throws UserError */
 async function readParts(folder: string): Promise<Part[]> {
-  const names = (await readdir(folder)).filter(isPartFile);
-  const counts = [...new Set(names.map((name) => Number(/-of-(\d+)/.exec(name)?.[1])))].sort((a, b) => a - b);
-  const [count] = counts as [number];
-  if (counts.length > 1) {
-    throw new UserError(`${folder} contains parts of several divisions: into ${counts.join(" and ")} parts.`);
-  }
-  const wanted = Array.from({ length: count }, (_, part) => partFile([part, count]));
-  const missing = wanted.filter((name) => !names.includes(name));
-  if (missing.length > 0) {
-    throw new UserError(`${folder} lacks ${missing.length} of ${count} parts: ${missing.join(", ")}.`);
-  }
-  const parts = await Promise.all(wanted.map((name) => readPart(join(folder, name))));
-  const [first] = parts as [Part];
-  for (const [n, part] of parts.entries()) {
-    if (part.configuration === first.configuration) continue;
-    const difference = differenceOf(first.source, part.source) ?? "their configurations differ";
-    throw new UserError(
-      `${wanted[n]} (${part.configuration.slice(0, 8)}) belongs to another experiment than ${wanted[0]} (${first.configuration.slice(0, 8)}): ` +
-        `${difference.replace(/ there\b/, ` in ${wanted[0]}`).replace(/ here$/, ` in ${wanted[n]}`)}.`,
-    );
-  }
+  const names = await readdir(folder);
+  const files = asked(() => partFiles(folder, names));
+  const parts = await Promise.all(files.map((name) => readPart(join(folder, name))));
+  asked(() => checkAlike(parts, "experiment"));
   return parts;
+}
+
+/** @throws UserError with the sentence of a FormatError */
+function asked<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw error instanceof FormatError ? new UserError(error.message) : error;
+  }
 }

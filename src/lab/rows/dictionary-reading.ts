@@ -130,34 +130,47 @@ export function checkDictionary(stored: StoredDictionary, context: Context): voi
   );
 }
 
-/** Activations that the figures of some texts exclude. */
-export function excludedIn(model: Model, readings: readonly Reading[]): Excluded {
-  const bos = readings.reduce((sum, { tokens }) => sum + bosOf(model, tokens), 0);
-  const all = readings.reduce((sum, { counted }) => sum + counted.filter((one) => one === 0).length, 0);
-  return { bos, outliers: all - bos };
+/** The share of one text in how well a dictionary fits several. Sums are over counted tokens. */
+export interface TextFit {
+  tokens: number;
+  bos: number;
+  outliers: number;
+  /** Active features. */
+  active: number;
+  cosines: number;
+  /** Of |x - y|^2, with y the reconstruction of x. */
+  error: number;
+  /** Of |x|^2. */
+  square: number;
+  /** Of x. float64 [hidden] */
+  sum: Float64Array;
+  /** Of |x - m|^2, with m the text's own mean. */
+  around: number;
+  /** Next tokens, and the sums of their log-probabilities. */
+  scored: number;
+  scores: { clean: number; reconstructed: number; ablated: number };
 }
 
-/** How well a dictionary fits texts. */
-export function fidelityOf(model: Model, readings: readonly Reading[]): Fidelity {
+/** How well a dictionary fits one text. */
+export function textFit(model: Model, reading: Reading): TextFit {
   const { nEmbd } = model.info;
-  const mean = new Float64Array(nEmbd);
-  let [tokens, active, cosines, error, square] = [0, 0, 0, 0, 0];
-  const over = (visit: (x: Float32Array, y: Float32Array, reading: Reading, token: number) => void) => {
-    for (const reading of readings) {
-      for (let token = 0; token < reading.tokens.length; token++) {
-        if (!reading.counted[token]) continue;
-        const row = (data: Float32Array) => data.subarray(token * nEmbd, (token + 1) * nEmbd);
-        visit(row(reading.targets), row(reading.reconstruction), reading, token);
-      }
+  const { tokens, counted, sparse, targets, reconstruction, scores } = reading;
+  const sum = new Float64Array(nEmbd);
+  let [count, active, cosines, error, square, around] = [0, 0, 0, 0, 0, 0];
+  const over = (visit: (x: Float32Array, y: Float32Array, token: number) => void) => {
+    for (let token = 0; token < tokens.length; token++) {
+      if (!counted[token]) continue;
+      const row = (data: Float32Array) => data.subarray(token * nEmbd, (token + 1) * nEmbd);
+      visit(row(targets), row(reconstruction), token);
     }
   };
-  over((x, y, { sparse }, token) => {
-    tokens++;
+  over((x, y, token) => {
+    count++;
     active += (sparse.pointers[token + 1] as number) - (sparse.pointers[token] as number);
     let [product, xx, yy] = [0, 0, 0];
     for (let i = 0; i < nEmbd; i++) {
       const [a, b] = [x[i] as number, y[i] as number];
-      mean[i] = (mean[i] as number) + a;
+      sum[i] = (sum[i] as number) + a;
       error += (a - b) ** 2;
       product += a * b;
       xx += a * a;
@@ -166,29 +179,68 @@ export function fidelityOf(model: Model, readings: readonly Reading[]): Fidelity
     square += xx;
     cosines += xx > 0 && yy > 0 ? product / Math.sqrt(xx * yy) : 0;
   });
-  let variance = 0;
   over((x) => {
-    for (let i = 0; i < nEmbd; i++) variance += ((x[i] as number) - (mean[i] as number) / tokens) ** 2;
+    for (let i = 0; i < nEmbd; i++) around += ((x[i] as number) - (sum[i] as number) / count) ** 2;
   });
-  const entropy = crossEntropy(readings);
+  const bos = bosOf(model, tokens);
+  const total = (of: Float64Array) => of.reduce((a, b) => a + b, 0);
+  return {
+    ...{ tokens: count, bos, outliers: tokens.length - count - bos },
+    ...{ active, cosines, error, square, sum, around, scored: tokens.length - 1 },
+    scores: {
+      clean: total(scores.clean),
+      reconstructed: total(scores.reconstructed),
+      ablated: total(scores.ablated),
+    },
+  };
+}
+
+const totalOf = (fits: readonly TextFit[], of: (fit: TextFit) => number) =>
+  fits.reduce((sum, fit) => sum + of(fit), 0);
+
+/** Activations that the figures of some texts exclude. */
+export function excludedIn(fits: readonly TextFit[]): Excluded {
+  return { bos: totalOf(fits, ({ bos }) => bos), outliers: totalOf(fits, ({ outliers }) => outliers) };
+}
+
+/** How well a dictionary fits texts. */
+export function fidelityOf(fits: readonly TextFit[]): Fidelity {
+  const tokens = totalOf(fits, (fit) => fit.tokens);
+  const error = totalOf(fits, (fit) => fit.error);
+  const variance = varianceOf(fits, tokens);
+  const entropy = crossEntropy(fits);
   const span = entropy === null ? 0 : entropy.ablated - entropy.clean;
   return {
     tokens,
-    excluded: excludedIn(model, readings),
-    l0: active / tokens,
+    excluded: excludedIn(fits),
+    l0: totalOf(fits, ({ active }) => active) / tokens,
     // If the activations hardly vary, their variance is rounding error.
-    explained_variance: variance > 1e-10 * square ? 1 - error / variance : null,
-    cosine: cosines / tokens,
+    explained_variance:
+      variance > 1e-10 * totalOf(fits, ({ square }) => square) ? 1 - error / variance : null,
+    cosine: totalOf(fits, ({ cosines }) => cosines) / tokens,
     cross_entropy: entropy,
     loss_recovered:
       entropy !== null && Math.abs(span) > 1e-6 ? (entropy.ablated - entropy.reconstructed) / span : null,
   };
 }
 
-function crossEntropy(readings: readonly Reading[]): Fidelity["cross_entropy"] {
-  const scored = readings.reduce((sum, { tokens }) => sum + tokens.length - 1, 0);
+/** Sum of |x - mean x|^2 over all texts, from each text's sum around its own mean (Chan, Golub and LeVeque 1979). */
+function varianceOf(fits: readonly TextFit[], tokens: number): number {
+  const mean = new Float64Array(fits[0]?.sum.length ?? 0);
+  for (const { sum } of fits) for (const [i, value] of sum.entries()) mean[i] = (mean[i] as number) + value;
+  return totalOf(fits, (fit) => {
+    if (fit.tokens === 0) return 0;
+    let apart = 0;
+    for (const [i, value] of fit.sum.entries()) {
+      apart += (value / fit.tokens - (mean[i] as number) / tokens) ** 2;
+    }
+    return fit.around + fit.tokens * apart;
+  });
+}
+
+function crossEntropy(fits: readonly TextFit[]): Fidelity["cross_entropy"] {
+  const scored = totalOf(fits, (fit) => fit.scored);
   if (scored === 0) return null;
-  const mean = (which: keyof Reading["scores"]) =>
-    -readings.reduce((sum, { scores }) => sum + scores[which].reduce((a, b) => a + b, 0), 0) / scored;
+  const mean = (which: keyof TextFit["scores"]) => -totalOf(fits, ({ scores }) => scores[which]) / scored;
   return { clean: mean("clean"), reconstructed: mean("reconstructed"), ablated: mean("ablated") };
 }

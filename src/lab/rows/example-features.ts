@@ -1,5 +1,6 @@
 import type { Excluded } from "../../contracts/excluded.js";
 import type { ProbeConfig, SaeConfig } from "../../contracts/index.js";
+import { UserError } from "../../contracts/user-error.js";
 import type { OperationInput } from "../../operations/run.js";
 import { bytesText } from "../../text/words.js";
 import { type AllRows, allRows, sharedRows } from "./all-rows.js";
@@ -28,9 +29,13 @@ export interface ReadRows extends AllRows {
   shared: number;
 }
 
-/** Captures every example's rows for all selected layers in one pass over packed batches. */
+/**
+ * Captures every example's rows for all selected layers in one pass over packed batches.
+ * @param position for rows last: another token, counted from the end (-1 is the last one)
+ */
 export async function exampleFeatures(
   input: OperationInput<ProbeConfig | SaeExamplesConfig>,
+  position = -1,
 ): Promise<ExampleFeatures> {
   const { config, model, clock, progress, signal } = input;
   checkLayers(model, config.layers);
@@ -40,7 +45,7 @@ export async function exampleFeatures(
     const what = `examples[${index}].text`;
     const text = await exampleTokens(model, example, rows, what);
     checkLength(model, text.tokens, config.max_input_tokens, what);
-    texts.push(text);
+    texts.push({ ...text, tokens: upTo(text.tokens, position, what) });
   }
   const training = examples.map(({ split }) => split === "train");
   const sizesOfRows = { layers: config.layers.length, hidden: model.info.nEmbd };
@@ -53,6 +58,11 @@ export async function exampleFeatures(
   progress({ stage, done: 0, total: texts.length });
   return inContext(input, packedContext(sizes, most), async (context) => {
     checkPoints(context, [point]);
+    if (position !== -1 && !context.causal) {
+      throw new UserError(
+        "This model reads texts in both directions; only the last token (-1) can be probed.",
+      );
+    }
     const captured = await clock.measure("compute", () =>
       context.features({
         sequences: texts.map(({ tokens }) => tokens),
@@ -74,4 +84,10 @@ export async function exampleFeatures(
       ...(all && { all: { ...all, shared: context.causal ? sharedRows(texts, training) : 0 } }),
     };
   });
+}
+
+/** A text up to a position, counted from its end: in a causal model its last row is the one there. @throws UserError */
+function upTo(tokens: Int32Array, position: number, what: string): Int32Array {
+  if (tokens.length + position >= 0) return tokens.slice(0, tokens.length + position + 1);
+  throw new UserError(`${what} has ${tokens.length} tokens; it has no token ${position}.`);
 }

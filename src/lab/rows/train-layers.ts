@@ -4,7 +4,7 @@ import type { OperationInput } from "../../operations/run.js";
 import { exampleFeatures, type ReadRows, type SaeExamplesConfig } from "./example-features.js";
 
 /** Input of trainers: features float32 [rows, hidden], and 1 for each row to train on. */
-interface Data {
+export interface TrainingData {
   features: Float32Array;
   train: Uint8Array;
   /** The text and token of each row, unless there is one row per example. */
@@ -18,11 +18,11 @@ interface Options {
   signal: AbortSignal | undefined;
 }
 
-/** Trains one layer, writes the result, and reports it. */
+/** Trains one layer, writes the result unless that is done later, and reports it. */
 interface Trainer<T, R> {
-  train: (data: Data, options: Options) => Promise<T>;
-  write: (layer: number, trained: T, data: Data) => Promise<void>;
-  report: (layer: number, trained: T, data: Data) => R;
+  train: (data: TrainingData, options: Options) => Promise<T>;
+  write?: (layer: number, trained: T, data: TrainingData) => Promise<void>;
+  report: (layer: number, trained: T, data: TrainingData) => R;
 }
 
 /** Captures the examples once, then trains layer after layer, in the order of the request. */
@@ -43,7 +43,7 @@ export async function trainLayers<T, R>(
     const onProgress = (done: number, steps: number) =>
       progress({ stage: "train", done: index + done / steps, total });
     const trained = await clock.measure("train", () => trainer.train(data, { onProgress, signal }));
-    await clock.measure("artifact", () => trainer.write(layer, trained, data));
+    await clock.measure("artifact", async () => trainer.write?.(layer, trained, data));
     reports.push(trainer.report(layer, trained, data));
   }
   return reports;

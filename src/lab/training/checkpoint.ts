@@ -3,12 +3,12 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
 import { removeTorn, syncFolder, writeDurably } from "../../files/durable.js";
+import { differenceOf } from "../../formats/difference.js";
 import { bytesOf } from "../../formats/float.js";
 import { FormatError } from "../../formats/format-error.js";
 import { safetensorsHead } from "../../formats/safetensors.js";
 import { openTensors } from "../../library/tensor-files.js";
 import { bytesText } from "../../text/words.js";
-import { differenceOf } from "../difference.js";
 
 /** Losses and evaluations of a training so far. */
 export interface History {

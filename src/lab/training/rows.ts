@@ -1,4 +1,4 @@
-import type { BlockPoint, RowsRead, TargetPoint } from "../../contracts/names.js";
+import { type BlockPoint, type RowsRead, rowsAtPoint, type TargetPoint } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
 import type { RowPiece } from "../../native/index.js";
 import {
@@ -63,7 +63,7 @@ export async function trainingRows(
   }
   if (!form.layers.includes(settings.layer)) {
     throw new UserError(
-      `${folder} contains ${point === "block_out" ? "block outputs" : point} of ${layersText(form.layers)}, not of block ${settings.layer}.`,
+      `${folder} contains ${rowsAtPoint(point)} of ${layersText(form.layers)}, not of block ${settings.layer}.`,
     );
   }
   if (settings.rows === "all" && form.rows !== "all") {

@@ -32,8 +32,8 @@ export type PatchGrowth = Pick<PatchSweep, "clean" | "corrupted" | "patched">;
 /**
  * Logit differences, target minus foil, after the prompt: of both unpatched prompts, of the run patched with its own row
  * (`restored`), and [layers, points, positions] of every site (for `head_out` [heads, positions] instead of the point), with
- * the L2 length of the row and of its change, NaN if nothing reads the row. `computedSites` took `computedTokens`; the
- * other sites change nothing, by construction.
+ * the L2 length of the row and of its change, NaN if nothing reads the row. `computedSites` took `computedTokens`,
+ * of which the site of `restored` took `restoredTokens` (0 if there was none); the other sites change nothing, by construction.
  */
 export interface PatchSweep {
   target: number;
@@ -47,6 +47,7 @@ export interface PatchSweep {
   rowLength: Float64Array;
   computedSites: number;
   computedTokens: number;
+  restoredTokens: number;
 }
 
 /**

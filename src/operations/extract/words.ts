@@ -1,11 +1,9 @@
+import { rowsAtPoint } from "../../contracts/names.js";
 import { publicName } from "../../text/words.js";
 import { layersText, rowsText, type Words, whereText } from "../words.js";
 
 export default {
-  heading: ({ data, point = "block_out" }) => [
-    `${point === "block_out" ? "Block outputs" : point} of`,
-    data.name,
-  ],
+  heading: ({ data, point }) => [`${rowsAtPoint(point).replace(/^block /, "Block ")} of`, data.name],
   subject: (config) =>
     `${config.data === undefined ? `${config.examples?.length} texts` : publicName(config.data)}, ${layersText(config)}`,
   method: (config) =>

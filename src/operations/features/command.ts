@@ -11,6 +11,7 @@ import {
   withPrompt,
 } from "../../cli/operation-command.js";
 import { integerBetween, numbersThat } from "../../cli/options.js";
+import { partOptions } from "../../cli/part-options.js";
 import { defaults, limits } from "../../contracts/limits.js";
 
 interface FeaturesOptions extends CommonOptions {
@@ -20,9 +21,10 @@ interface FeaturesOptions extends CommonOptions {
 
 /** `tapline features`: encodes texts with a sparse dictionary. */
 export default function register(program: Command): void {
-  withPrompt(
+  const command = withPrompt(
     experiment(program, "features", "Show which features of a sparse dictionary (SAE) are active on a text."),
-  )
+  );
+  partOptions(command, "compute every n-th text starting at i (from 0): a part of the result")
     .option("--dictionary <name>", "saved dictionary (see tapline dictionary add)")
     .option("--texts <file>", "file with several texts: one per line, JSON, JSON Lines or CSV")
     .option(

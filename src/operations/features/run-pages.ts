@@ -21,27 +21,44 @@ interface Place {
   activation: number;
 }
 
+/** What a dashboard shows of a feature without any text. */
+export type PageSource = Pick<FeaturePage, "feature" | "label" | "raised" | "lowered" | "neighbours">;
+type Active = Pick<Reading, "tokens" | "sparse" | "counted">;
+
 /**
- * Feature dashboards: where the features are active in these texts, grouped by quantile; which tokens their decoder rows
- * raise and lower; and the features with the most similar decoder rows.
+ * Which tokens the features' decoder rows raise and lower, and the features with the most similar decoder rows.
  * @throws UserError if the dictionary has no such feature
  */
-export async function featurePages(
+export async function pageSources(
   wanted: readonly number[],
   dictionary: OpenDictionary,
-  readings: readonly Reading[],
   { model, context, labels }: { model: Model; context: Context; labels: ReadonlyMap<number, string> },
-): Promise<FeaturePage[]> {
+): Promise<PageSource[]> {
   const directions = await Promise.all(
     wanted.map((feature) => decoderRows(dictionary, feature, feature + 1)),
   );
   const neighbours = await neighboursOf(dictionary, wanted, directions);
-  const pages: FeaturePage[] = [];
+  const sources: PageSource[] = [];
   for (const [i, feature] of wanted.entries()) {
-    const direction = directions[i] as Float32Array;
-    const places = placesOf(feature, readings);
     const label = labels.get(feature);
-    pages.push({
+    sources.push({
+      feature,
+      ...(label !== undefined && { label }),
+      ...(await tokensOf(directions[i] as Float32Array, model, context)),
+      neighbours: (neighbours[i] as FeaturePage["neighbours"]).map((one) => {
+        const label = labels.get(one.feature);
+        return label === undefined ? one : { ...one, label };
+      }),
+    });
+  }
+  return sources;
+}
+
+/** Feature dashboards: their sources, and where the features are active in these texts, grouped by quantile. */
+export function featurePages(sources: readonly PageSource[], readings: readonly Active[]): FeaturePage[] {
+  return sources.map(({ feature, label, raised, lowered, neighbours }) => {
+    const places = placesOf(feature, readings);
+    return {
       feature,
       ...(label !== undefined && { label }),
       active_tokens: places.length,
@@ -50,18 +67,13 @@ export async function featurePages(
         name,
         examples: places.map((place) => exampleOf(feature, place, readings)),
       })),
-      ...(await tokensOf(direction, model, context)),
-      neighbours: (neighbours[i] as FeaturePage["neighbours"]).map((one) => {
-        const label = labels.get(one.feature);
-        return label === undefined ? one : { ...one, label };
-      }),
-    });
-  }
-  return pages;
+      ...{ raised, lowered, neighbours },
+    };
+  });
 }
 
 /** Where a feature is active, strongest first, among the counted tokens. */
-function placesOf(feature: number, readings: readonly Reading[]): Place[] {
+function placesOf(feature: number, readings: readonly Active[]): Place[] {
   const places: Place[] = [];
   for (const [text, { sparse, counted }] of readings.entries()) {
     for (let token = 0; token < counted.length; token++) {
@@ -115,9 +127,9 @@ function groupsOf(places: readonly Place[]): Array<{ name: FeatureExampleGroup["
 function exampleOf(
   feature: number,
   { text, token, activation }: Place,
-  readings: readonly Reading[],
+  readings: readonly Active[],
 ): FeatureExampleGroup["examples"][number] {
-  const { sparse, tokens } = readings[text] as Reading;
+  const { sparse, tokens } = readings[text] as Active;
   const from = Math.max(0, token - tokensBefore);
   const to = Math.min(tokens.length, token + tokensBehind + 1);
   return {

@@ -1,4 +1,5 @@
-import type { FeaturePage, FeaturesConfig, FeaturesResult } from "../../contracts/index.js";
+import type { FeaturesConfig, FeaturesResult } from "../../contracts/index.js";
+import type { StoredDictionary } from "../../contracts/library.js";
 import { limits, topCounts } from "../../contracts/limits.js";
 import { pointField } from "../../contracts/names.js";
 import { UserError } from "../../contracts/user-error.js";
@@ -8,54 +9,96 @@ import {
   checkDictionary,
   excludedIn,
   fidelityOf,
-  type Reading,
   readThrough,
+  type TextFit,
+  textFit,
 } from "../../lab/rows/dictionary-reading.js";
 import { inContext } from "../../lab/rows/open-context.js";
 import { tokenizeInput } from "../../lab/rows/tokens.js";
 import { Dictionaries, type OpenDictionary } from "../../library/index.js";
-import { type Context, type Model, strongestFeatures } from "../../native/index.js";
-import type { Findings, OperationInput, Run } from "../run.js";
+import { type Context, type Model, type SparseRows, strongestFeatures } from "../../native/index.js";
+import type { Findings, OperationInput, Run, Split } from "../run.js";
+import { runWhole } from "../run-parts.js";
+import type { PageSource } from "./run-pages.js";
+
+/** Values of one text. */
+interface ReadText {
+  tokens: Int32Array;
+  pieces: string[];
+  sparse: SparseRows;
+  /** 1 for a token whose activation counts in figures. */
+  counted: Uint8Array;
+  fit: TextFit;
+  /** With the first text, which one part has: what the requested dashboards show besides the texts. */
+  pages?: PageSource[];
+}
+
+/** What all texts share. */
+interface Head {
+  dictionary: Omit<StoredDictionary, "bytes" | "created">;
+  model: Pick<Model["info"], "name" | "addBos">;
+}
 
 /**
  * Encodes texts with a saved dictionary: which features are active on which token, and how well the dictionary fits
  * the texts: explained variance, L0, and loss recovered (Bricken et al. 2023, "Towards Monosemanticity").
  */
-export async function features(input: OperationInput<FeaturesConfig>): Promise<Findings<FeaturesResult>> {
-  const { config, model, artifacts, clock, progress } = input;
-  const dictionaries = new Dictionaries(taplineHome());
-  const { nEmbd, nLayer } = model.info;
-  const dictionary = await dictionaries.fitting(config.dictionary, { nEmbd, nLayer });
-  const texts = await tokenizeTexts(input);
-  const longest = Math.max(...texts.map(({ length }) => length));
-  const readings: Reading[] = [];
-  const pages = await inContext(input, { nCtx: longest }, async (context) => {
-    checkDictionary(dictionary.stored, context);
-    for (const [done, tokens] of texts.entries()) {
-      progress({ stage: "features", done, total: texts.length });
-      readings.push(await clock.measure("compute", () => readThrough(input, context, dictionary, tokens)));
-    }
-    return pagesOf(input, dictionary, readings, context);
-  });
-  await clock.measure("artifact", () => writeNpz(artifacts, "features.npz", sparseArrays(readings)));
-  return { ...(await describe(input, dictionary, readings)), ...(pages && { pages }) };
+export function features(input: OperationInput<FeaturesConfig>): Promise<Findings<FeaturesResult>> {
+  return runWhole(split, input);
 }
 
-async function pagesOf(
+/** The items are the texts. */
+const split: Split<FeaturesConfig, FeaturesResult, Head, ReadText> = {
+  count: ({ texts }) => texts?.length ?? 1,
+  async compute(input, own) {
+    const { config, model, clock, progress } = input;
+    const dictionaries = new Dictionaries(taplineHome());
+    const { nEmbd, nLayer, name, addBos } = model.info;
+    const dictionary = await dictionaries.fitting(config.dictionary, { nEmbd, nLayer });
+    const texts = await tokenizeTexts(input);
+    // Of all texts, so that every part has the same context.
+    const longest = Math.max(...texts.map(({ length }) => length));
+    const items: ReadText[] = [];
+    await inContext(input, { nCtx: longest }, async (context) => {
+      checkDictionary(dictionary.stored, context);
+      for (const [done, index] of own.entries()) {
+        progress({ stage: "features", done, total: own.length });
+        const tokens = texts[index] as Int32Array;
+        const reading = await clock.measure("compute", () => readThrough(input, context, dictionary, tokens));
+        const { sparse, counted } = reading;
+        const pieces = await model.pieces(tokens);
+        items.push({ ...{ tokens, pieces, sparse, counted }, fit: textFit(model, reading) });
+      }
+      const first = items[own.indexOf(0)];
+      if (config.pages !== undefined && first !== undefined) {
+        first.pages = await sourcesOf(input, dictionary, context, config.pages);
+      }
+    });
+    const { bytes, created, ...stored } = dictionary.stored;
+    return { head: { dictionary: stored, model: { name, addBos } }, items };
+  },
+  async finish(config, { head, items }, artifacts) {
+    await writeNpz(artifacts, "features.npz", sparseArrays(items));
+    const sources = items[0]?.pages;
+    if (sources === undefined) return describe(config, head, items);
+    const { featurePages } = await import("./run-pages.js");
+    return { ...describe(config, head, items), pages: featurePages(sources, items) };
+  },
+};
+
+async function sourcesOf(
   { config, model, clock, progress }: OperationInput<FeaturesConfig>,
   dictionary: OpenDictionary,
-  readings: readonly Reading[],
   context: Context,
-): Promise<FeaturePage[] | undefined> {
-  const { pages, labels } = config;
-  if (pages === undefined) return undefined;
+  pages: readonly number[],
+): Promise<PageSource[]> {
   progress({ stage: "pages", done: 0, total: pages.length });
-  const { featurePages } = await import("./run-pages.js");
+  const { pageSources } = await import("./run-pages.js");
   const { labelsOf } = await import("./run-labels.js");
   return clock.measure("pages", async () =>
-    featurePages(pages, dictionary, readings, {
+    pageSources(pages, dictionary, {
       ...{ model, context },
-      labels: labels === undefined ? new Map() : await labelsOf(labels, pages),
+      labels: config.labels === undefined ? new Map() : await labelsOf(config.labels, pages),
     }),
   );
 }
@@ -74,7 +117,7 @@ async function tokenizeTexts({ config, model }: OperationInput<FeaturesConfig>):
   return texts;
 }
 
-function sparseArrays(readings: readonly Reading[]) {
+function sparseArrays(readings: readonly ReadText[]) {
   const tokenIds = concat(
     Int32Array,
     readings.map(({ tokens }) => tokens),
@@ -118,40 +161,37 @@ function concat<A extends Int32Array | Float32Array>(
   return out;
 }
 
-async function describe(
-  { config, model }: OperationInput<FeaturesConfig>,
-  { stored }: OpenDictionary,
-  readings: readonly Reading[],
-): Promise<Findings<FeaturesResult>> {
-  const texts = [];
-  for (const { tokens, sparse } of readings) {
-    texts.push({
-      tokens: await model.pieces(tokens),
-      token_ids: [...tokens],
-      top: Array.from(tokens, (_, token) => strongestFeatures(sparse, token, config.top)),
-    });
-  }
-  const { name, sha256, layout, activation, features: count, trained_on, layer, point } = stored;
+function describe(
+  { top }: FeaturesConfig,
+  { dictionary, model }: Head,
+  items: readonly ReadText[],
+): Findings<FeaturesResult> {
+  const { name, sha256, layout, activation, features: count, trained_on, layer, point } = dictionary;
+  const fits = items.map(({ fit }) => fit);
   return {
     dictionary: { name, sha256, layout, activation, features: count, trained_on },
     layer,
     ...pointField(point),
-    ...(stored.writes !== undefined && { writes: stored.writes }),
-    texts,
-    features: strongestAnywhere(readings),
-    fidelity: fidelityOf(model, readings),
+    ...(dictionary.writes !== undefined && { writes: dictionary.writes }),
+    texts: items.map(({ tokens, pieces, sparse }) => ({
+      tokens: pieces,
+      token_ids: [...tokens],
+      top: Array.from(tokens, (_, token) => strongestFeatures(sparse, token, top)),
+    })),
+    features: strongestAnywhere(items),
+    fidelity: fidelityOf(fits),
     note: [
-      excludedNote(model, readings),
-      mismatchNote(model, stored.trained_on),
-      otherBosNote(model, stored.prepend_bos),
-      ...stored.notes,
+      excludedNote(model, fits),
+      mismatchNote(model, trained_on),
+      otherBosNote(model, dictionary.prepend_bos),
+      ...dictionary.notes,
     ]
       .filter((part) => part !== "")
       .join(" "),
   };
 }
 
-function strongestAnywhere(readings: readonly Reading[]): FeaturesResult["features"] {
+function strongestAnywhere(readings: readonly ReadText[]): FeaturesResult["features"] {
   const seen = new Map<number, { max: number; sum: number; count: number; text: number; token: number }>();
   let tokens = 0;
   for (const [text, { sparse, counted }] of readings.entries()) {
@@ -177,9 +217,9 @@ function strongestAnywhere(readings: readonly Reading[]): FeaturesResult["featur
     });
 }
 
-function excludedNote(model: Model, readings: readonly Reading[]): string {
-  const bos = model.info.addBos ? "BOS tokens are excluded from all values and never replaced." : "";
-  const { outliers } = excludedIn(model, readings);
+function excludedNote(model: Head["model"], fits: readonly TextFit[]): string {
+  const bos = model.addBos ? "BOS tokens are excluded from all values and never replaced." : "";
+  const { outliers } = excludedIn(fits);
   if (outliers === 0) return bos;
   const which = outliers === 1 ? "1 activation" : `${outliers} activations`;
   const verb = outliers === 1 ? "is" : "are";
@@ -187,8 +227,8 @@ function excludedNote(model: Model, readings: readonly Reading[]): string {
 }
 
 /** With or without a BOS token, activations differ, especially the first ones. */
-function otherBosNote(model: Model, prependBos: boolean | null): string {
-  if (prependBos === null || prependBos === model.info.addBos) return "";
+function otherBosNote(model: Head["model"], prependBos: boolean | null): string {
+  if (prependBos === null || prependBos === model.addBos) return "";
   return prependBos
     ? "The dictionary was trained on texts that start with a BOS token; this model adds none."
     : "The dictionary was trained on texts without a BOS token; this model adds one.";
@@ -197,14 +237,15 @@ function otherBosNote(model: Model, prependBos: boolean | null): string {
 const tuned = /(^|[-_/ ])(it|instruct|chat)($|[-_/ .])/i;
 
 /** A base model's dictionary on an instruct model, or vice versa, was made for a different model. */
-function mismatchNote(model: Model, trainedOn: string | null): string {
-  if (trainedOn === null || model.info.name === "") return "";
-  const [own, its] = [tuned.test(model.info.name), tuned.test(trainedOn)];
+function mismatchNote(model: Head["model"], trainedOn: string | null): string {
+  if (trainedOn === null || model.name === "") return "";
+  const [own, its] = [tuned.test(model.name), tuned.test(trainedOn)];
   if (own === its) return "";
-  return `The dictionary was trained on ${trainedOn}; the model is ${model.info.name}: base and instruct models differ.`;
+  return `The dictionary was trained on ${trainedOn}; the model is ${model.name}: base and instruct models differ.`;
 }
 
 export default {
   run: features,
+  split,
   layers: ({ layer }) => [layer],
 } satisfies Run<"features">;

@@ -30,7 +30,7 @@ export default function register(program: Command): void {
     ["--layers <list>", "blocks to patch, such as 0,3,7 or 0-7 (default: all)", anyLayers],
     "patch",
   );
-  partOptions(command, "compute every n-th pair starting at i (from 0): a part of the result")
+  partOptions(command, "compute every n-th point of all pairs, starting at i (from 0): a part of the result")
     .argument("[clean]", "the prompt whose answer you want to trace (raw text); - reads standard input")
     .option("--corrupted <text>", "a counterpart with the same number of tokens and a different answer")
     .option(

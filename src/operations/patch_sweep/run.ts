@@ -30,6 +30,7 @@ import {
   type SweptPair,
   sweptPair,
 } from "./run-figures.js";
+import { gridOfPoints, itemsOfPair, pairsOf, pairsOfItems } from "./run-points.js";
 
 /** Maximum number of sequences in a context: the sites of one batch, and the run that they branch from. */
 const mostSequences = 256;
@@ -54,9 +55,9 @@ export function patchSweep(input: OperationInput<PatchSweepConfig>): Promise<Fin
   return runWhole(split, input);
 }
 
-/** The items are the pairs. */
+/** The items are the points of the pairs. */
 const split: Split<PatchSweepConfig, PatchSweepResult, Head, SweptPair> = {
-  count: (config) => promptPairs(config).length,
+  count: (config) => promptPairs(config).length * config.points.length,
   async compute(input, own) {
     const { config, model, clock } = input;
     if (config.layers !== undefined) checkLayers(model, config.layers);
@@ -65,19 +66,29 @@ const split: Split<PatchSweepConfig, PatchSweepResult, Head, SweptPair> = {
       checkPoints(context, config.points);
       const grid = gridOf(config, model, context, pairs);
       checkSize(grid, pairs);
-      const hints = await clock.measure("compute", () => spaceHints(input, context, pairs, own));
+      const chosen = pairsOf(own, grid.points);
+      const hints = await clock.measure("compute", () =>
+        spaceHints(
+          input,
+          context,
+          chosen.map(({ pair }) => pairs[pair] as Pair),
+        ),
+      );
       const items: SweptPair[] = [];
-      for (const [n, index] of own.entries()) {
-        const place = { done: n, total: own.length };
+      for (const [n, { pair, points }] of chosen.entries()) {
+        const place = { done: n, total: chosen.length };
+        const sites = gridOfPoints(grid, points);
         const sweep = await clock.measure("compute", () =>
-          sweepPair(input, context, grid, pairs, index, place),
+          sweepPair(input, context, sites, pairs, pair, place),
         );
-        items.push(await sweptPair(model, pairs[index] as Pair, sweep, hints[n] as string[]));
+        const swept = await sweptPair(model, pairs[pair] as Pair, sweep, hints[n] as string[]);
+        items.push(...itemsOfPair(sites, swept));
       }
       return { head: { grid, sidePath: context.blockOutputs.sidePath }, items };
     });
   },
-  async finish(config, { head: { grid, sidePath }, items: pairs }, artifacts) {
+  async finish(config, { head: { grid, sidePath }, items }, artifacts) {
+    const pairs = pairsOfItems(grid, items);
     await writeArrays(artifacts, config, grid, pairs);
     const described = describePatches(config, grid, pairs, sidePath);
     const hints = new Set(pairs.flatMap(({ hints }) => hints));
@@ -253,12 +264,10 @@ function contextSize(pairs: Pair[]) {
 async function spaceHints(
   { model, signal }: OperationInput<PatchSweepConfig>,
   context: Context,
-  pairs: Pair[],
-  own: readonly number[],
+  pairs: readonly Pair[],
 ): Promise<string[][]> {
   const hints: string[][] = [];
-  for (const index of own) {
-    const { clean, corrupted, target, foil } = pairs[index] as Pair;
+  for (const { clean, corrupted, target, foil } of pairs) {
     const found = new Set<string>();
     for (const [given, { tokens }, what] of [
       [target, clean, "target"],

@@ -1,5 +1,6 @@
 import Type, { type Static } from "typebox";
 import { checkClasses, checkLeaks, checkPrompts, checkSplits } from "../../contracts/check-examples.js";
+import { InvalidInput } from "../../contracts/invalid-input.js";
 import { limits } from "../../contracts/limits.js";
 import { textRows } from "../../contracts/names.js";
 import { optional } from "../../contracts/optional.js";
@@ -26,6 +27,7 @@ import {
 } from "../../contracts/submission-fields.js";
 import { bytesText } from "../../text/words.js";
 import type { Contract } from "../contract.js";
+import { cellsOf, ProbeCell, ProbeGrid } from "./contract-grid.js";
 
 export const ProbeExample = Type.Object(
   {
@@ -54,6 +56,7 @@ export const ProbeSubmission = Type.Object(
         `${bytesText(limits.probe_bytes)} over all layers. Results are reported per text (mean of its scores) ` +
         "and also per activation.",
     }),
+    grid: optional(ProbeGrid),
   },
   {
     ...closed,
@@ -145,6 +148,9 @@ export const ProbeResult = Type.Object(
     point: pointRead,
     rows: rowsRead,
     reports: Type.Array(ProbeReport),
+    grid: optional.Array(ProbeCell, {
+      description: "By point, position, layer and C, in the order of the request.",
+    }),
     ...resultFields,
   },
   { title: "ProbeResult" },
@@ -156,7 +162,15 @@ export default {
   result: ProbeResult,
   forAgents: "(examples with label and split)",
   places: {},
-  check({ examples, rows }: ProbeConfig): void {
+  check(config: ProbeConfig): void {
+    const { examples, rows, grid } = config;
+    if (grid !== undefined && rows !== undefined && rows !== "last") {
+      throw new InvalidInput("grid", `requires the last tokens' activations, not rows ${rows}.`);
+    }
+    const cells = cellsOf(config).length;
+    if (cells > limits.probe_cells) {
+      throw new InvalidInput("grid", `has ${cells} probes; the limit is ${limits.probe_cells}.`);
+    }
     checkPrompts(examples, rows);
     checkSplits(examples);
     checkClasses(examples);

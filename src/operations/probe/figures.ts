@@ -14,6 +14,7 @@ import {
 import { probeFinding } from "../../findings/probe-finding.js";
 import { glimpse, type Html, html } from "../../report/markup.js";
 import type { Findings, Passage } from "../../report/parts.js";
+import { gridByLayer } from "./figures-grid.js";
 
 type Report = ProbeResult["reports"][number];
 
@@ -23,7 +24,7 @@ const calibrationBins = 10;
 const worstShown = 10;
 
 /** Accuracy by layer with controls, ROC, calibration, scores, and the examples with the largest errors. */
-export function probeFindings({ reports }: ProbeResult): Findings {
+export function probeFindings({ reports, grid }: ProbeResult): Findings {
   const sorted = reports.toSorted((a, b) => a.layer - b.layer);
   return {
     summary: summary(sorted),
@@ -34,6 +35,7 @@ export function probeFindings({ reports }: ProbeResult): Findings {
     parts: [
       byLayer(sorted),
       ...rowsByLayer(sorted),
+      ...gridByLayer(grid),
       rocCurves(sorted),
       reliability(sorted),
       histogram(sorted),

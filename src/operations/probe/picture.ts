@@ -22,9 +22,10 @@ type Report = ProbeResult["reports"][number];
 
 const unit: Axis = { low: 0, high: 1, ticks: [0, 0.5, 1].map((value) => [value, String(value)] as const) };
 const worstShown = 3;
+const cellsShown = 8;
 
 /** A probe job: ROC, calibration and scores on held-out examples, then every layer with its controls. */
-export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canvas): string[] {
+export function probePicture(result: Pick<ProbeResult, "reports" | "grid">, canvas: Canvas): string[] {
   const reports = [...result.reports].sort((a, b) => a.layer - b.layer);
   const { best, tie } = bestLayer(reports);
   const chosen =
@@ -47,6 +48,7 @@ export function probePicture(result: Pick<ProbeResult, "reports">, canvas: Canva
     ...explanation(best, canvas),
     ...layerTable(reports, best, canvas),
     ...rowTable(reports, best, canvas),
+    ...gridTable(result.grid, canvas),
     ...worst(best, canvas),
   ];
 }
@@ -68,6 +70,33 @@ function rowTable(reports: readonly Report[], best: Report, canvas: Canvas): str
     heading("Activations", "individually, each labelled like its text", "", canvas),
     ...wrap(words, canvas.width).map((line) => dim(line, canvas.colors)),
     ...layerTable(rows, chosen, canvas),
+  ];
+}
+
+/** The cells of the grid with the largest AUROC. */
+function gridTable(cells: ProbeResult["grid"], canvas: Canvas): string[] {
+  if (cells === undefined) return [];
+  const shown = cells.toSorted((a, b) => b.auc - a.auc).slice(0, cellsShown);
+  const columns = ["layer", "point", "token", "C", "accuracy", "AUROC", "95 %"].map((title) => ({
+    title,
+    ...(title !== "point" && { align: "right" as const }),
+  }));
+  return [
+    "",
+    heading(
+      "Grid",
+      `${shown.length} of ${cells.length} probes, selected on the held-out examples`,
+      "",
+      canvas,
+    ),
+    ...table(
+      columns,
+      shown.map((cell) => [
+        ...[String(cell.layer), cell.point, String(cell.position), String(cell.c)],
+        ...[cell.accuracy.toFixed(3), cell.auc.toFixed(3), span(cell.auc_interval)],
+      ]),
+      canvas,
+    ),
   ];
 }
 

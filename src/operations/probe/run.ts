@@ -1,12 +1,17 @@
+import type { Excluded } from "../../contracts/excluded.js";
 import type { ProbeConfig, ProbeResult } from "../../contracts/index.js";
 import { pointField } from "../../contracts/names.js";
 import { aurocAtEdge, wilson } from "../../findings/proportions.js";
 import { atLeastAsGood, bootstrapIntervals, type Interval, spreadOf } from "../../findings/uncertainty.js";
+import type { Artifacts } from "../../lab/artifacts.js";
 import { writeNpz } from "../../lab/npz.js";
 import type { ReadRows } from "../../lab/rows/example-features.js";
 import { trainLayers } from "../../lab/rows/train-layers.js";
 import { type ProbeFigures, type TrainedProbe, trainProbe } from "../../native/index.js";
-import type { Findings, OperationInput, Run } from "../run.js";
+import type { Findings, OperationInput, Run, Split } from "../run.js";
+import { runWhole } from "../run-parts.js";
+import { cellsOf } from "./contract-grid.js";
+import { type CellFigures, reportCell, trainCells } from "./run-grid.js";
 
 /** Number of fits to shuffled labels, whose spread shows the chance level. */
 const permutations = 100;
@@ -20,35 +25,97 @@ type Report = ProbeResult["reports"][number];
  * every token's: logistic regression on activations standardized with the training set's statistics, evaluated on held-out
  * examples.
  */
-export async function probe(input: OperationInput<ProbeConfig>): Promise<Findings<ProbeResult>> {
-  const { config } = input;
-  const labels = config.examples.map(({ label }) => label);
-  const reports = await trainLayers(input, {
-    train: ({ all, excluded: _, ...data }, options) =>
-      trainProbe(
-        {
-          ...{ ...data, seed: config.seed, permutations },
-          ...(all === undefined
-            ? { labels: Uint8Array.from(labels) }
-            : { labels: Uint8Array.from(all.texts, (text) => labels[text] as 0 | 1), groups: all.texts }),
-        },
-        options,
-      ),
-    write: async (layer, trained, { all }) => {
-      await writeWeights(input, layer, trained);
-      if (all !== undefined) await writeRows(input, layer, trained, all);
-    },
-    report: (layer, trained, { all, excluded }) => ({
-      ...report(config, layer, trained, all),
-      ...(excluded && { excluded }),
-    }),
-  });
-  return { ...(config.point && { point: config.point }), ...(config.rows && { rows: config.rows }), reports };
+export function probe(input: OperationInput<ProbeConfig>): Promise<Findings<ProbeResult>> {
+  return runWhole(split, input);
+}
+
+/** A layer's probe. */
+interface TrainedLayer {
+  trained: TrainedProbe;
+  /** Activations that its means exclude. */
+  excluded?: Excluded;
+}
+
+/** What all layers share: with rows all, the text and token of each row. */
+interface Head {
+  all?: Rows;
+}
+type Rows = Omit<ReadRows, "bytes">;
+
+/** The items are the layers, then the cells of the grid. */
+const split: Split<ProbeConfig, ProbeResult, Head, TrainedLayer | CellFigures> = {
+  count: (config) => config.layers.length + cellsOf(config).length,
+  async compute(input, own) {
+    const { config } = input;
+    const labels = config.examples.map(({ label }) => label);
+    const layers = own.flatMap((index) => config.layers[index] ?? []);
+    const grid = cellsOf(config);
+    const cells = own.flatMap((index) => grid[index - config.layers.length] ?? []);
+    const head: Head = {};
+    // A part may have cells alone.
+    const trainOwn = async () =>
+      layers.length === 0
+        ? []
+        : trainLayers(
+            { ...input, config: { ...config, layers } },
+            {
+              train: ({ all, excluded: _, ...data }, options) =>
+                trainProbe(
+                  {
+                    ...{ ...data, seed: config.seed, permutations },
+                    ...(all === undefined
+                      ? { labels: Uint8Array.from(labels) }
+                      : {
+                          labels: Uint8Array.from(all.texts, (text) => labels[text] as 0 | 1),
+                          groups: all.texts,
+                        }),
+                  },
+                  options,
+                ),
+              report: (_, trained, { all, excluded }): TrainedLayer => {
+                if (all !== undefined) {
+                  const { bytes, ...rows } = all;
+                  head.all = rows;
+                }
+                return { trained, ...(excluded && { excluded }) };
+              },
+            },
+          );
+    const trained = await trainOwn();
+    return { head, items: [...trained, ...(await trainCells(input, cells))] };
+  },
+  async finish(config, { head: { all }, items }, artifacts) {
+    const { point, rows, layers } = config;
+    const reports: Report[] = [];
+    for (const [index, layer] of layers.entries()) {
+      const { trained, excluded } = items[index] as TrainedLayer;
+      await writeWeights(artifacts, config, layer, trained);
+      if (all !== undefined) await writeRows(artifacts, layer, trained, all);
+      reports.push({ ...report(config, layer, trained, all), ...(excluded && { excluded }) });
+    }
+    const cells = cellsOf(config).map((cell, index) => {
+      const found = items[layers.length + index] as CellFigures;
+      return reportCell(cell, found, intervalsOf(config, found));
+    });
+    return {
+      ...{ ...(point && { point }), ...(rows && { rows }), reports },
+      ...(config.grid && { grid: cells }),
+    };
+  },
+};
+
+/** Of a cell's held-out examples. */
+function intervalsOf({ examples, seed }: ProbeConfig, found: CellFigures) {
+  const heldOut = examples
+    .map(({ split, label }, index) => ({ split, label, score: found.scores[index] as number }))
+    .filter(({ split }) => split === "test");
+  return intervals(found, heldOut, bootstrapIntervals(heldOut, { resamples, seed }));
 }
 
 /** In double precision, so that scores computed from the file equal the reported ones. */
 function writeWeights(
-  { artifacts, config: { point } }: OperationInput<ProbeConfig>,
+  artifacts: Artifacts,
+  { point }: ProbeConfig,
   layer: number,
   { weight, bias, mean, std }: TrainedProbe,
 ): Promise<void> {
@@ -64,10 +131,10 @@ function writeWeights(
 
 /** The score of each activation, with its text and token; the result only has the texts' scores. */
 function writeRows(
-  { artifacts }: OperationInput<ProbeConfig>,
+  artifacts: Artifacts,
   layer: number,
   { scores }: TrainedProbe,
-  { texts, tokens }: ReadRows,
+  { texts, tokens }: Rows,
 ): Promise<void> {
   const shape = [scores.length];
   return writeNpz(artifacts, `probe-rows-${layer}.npz`, {
@@ -81,7 +148,7 @@ function report(
   { examples, seed }: ProbeConfig,
   layer: number,
   trained: TrainedProbe,
-  all: ReadRows | undefined,
+  all: Rows | undefined,
 ): Report {
   const ofTexts = all === undefined ? trained.scores : meanScores(trained.scores, all.texts, examples.length);
   const scores = examples.map(({ text, split, label }, index) => ({
@@ -104,7 +171,7 @@ function byRow(
   examples: ProbeConfig["examples"],
   seed: number,
   trained: TrainedProbe,
-  { texts, shared }: ReadRows,
+  { texts, shared }: Rows,
 ): NonNullable<Report["by_row"]> {
   const rows = Array.from(texts, (text, row) => ({
     ...{ text, split: examples[text]?.split, label: examples[text]?.label as 0 | 1 },
@@ -126,13 +193,7 @@ function figures(
   resampled: { accuracy: Interval; auc: Interval },
   clustered = false,
 ) {
-  const { permutedAccuracies, permutedAucs, accuracy, auc } = found;
-  const ones = heldOut.filter(({ label }) => label === 1).length;
-  const counted = !clustered || accuracy === 0 || accuracy === 1;
-  const intervals = {
-    accuracy: counted ? wilson(accuracy, heldOut.length) : resampled.accuracy,
-    auc: auc === 0 || auc === 1 ? aurocAtEdge(auc, ones, heldOut.length - ones) : resampled.auc,
-  };
+  const { permutedAccuracies, permutedAucs } = found;
   return {
     accuracy: found.accuracy,
     auc: found.auc,
@@ -141,8 +202,7 @@ function figures(
     shuffled_label_accuracy: found.shuffledLabelAccuracy,
     train_size: found.trainSize,
     test_size: found.testSize,
-    accuracy_interval: intervals.accuracy,
-    auc_interval: intervals.auc,
+    ...intervals(found, heldOut, resampled, clustered),
     shuffled_labels: {
       permutations,
       accuracy: spreadOf(permutedAccuracies),
@@ -150,6 +210,21 @@ function figures(
       p_accuracy: atLeastAsGood(permutedAccuracies, found.accuracy),
       p_auc: atLeastAsGood(permutedAucs, found.auc),
     },
+  };
+}
+
+/** @param resampled intervals by bootstrap; the other parameters are those of {@link figures} */
+function intervals(
+  { accuracy, auc }: Pick<ProbeFigures, "accuracy" | "auc">,
+  heldOut: readonly { label: 0 | 1 }[],
+  resampled: { accuracy: Interval; auc: Interval },
+  clustered = false,
+) {
+  const ones = heldOut.filter(({ label }) => label === 1).length;
+  const counted = !clustered || accuracy === 0 || accuracy === 1;
+  return {
+    accuracy_interval: counted ? wilson(accuracy, heldOut.length) : resampled.accuracy,
+    auc_interval: auc === 0 || auc === 1 ? aurocAtEdge(auc, ones, heldOut.length - ones) : resampled.auc,
   };
 }
 
@@ -166,4 +241,5 @@ function meanScores(scores: Float64Array, texts: Int32Array, count: number): Flo
 
 export default {
   run: probe,
+  split,
 } satisfies Run<"probe">;

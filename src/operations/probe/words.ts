@@ -10,7 +10,7 @@ export default {
   method: (config) =>
     `probe: L2-regularised logistic regression on ${rowsText(config.rows)} ${whereText(config, config.point)}, with majority and ` +
     "shuffled-label controls.",
-  tables: ["accuracy-by-layer", "rows-by-layer"],
+  tables: ["accuracy-by-layer", "rows-by-layer", "grid"],
   *shorter(whole) {
     for (const most of [200, 40, 8]) {
       const reports = whole.reports.map((report) => ({

@@ -100,6 +100,40 @@ class TestRay(unittest.TestCase):
         self.assertEqual(contents(out), contents(whole))
         self.assertEqual({entry["file"] for entry in files}, set(contents(whole)))
 
+    def test_a_second_submission_joins_the_first_and_repeats_no_part(self) -> None:
+        data = self.folder / "joined.txt"
+        data.write_text("\n".join(f"{text}, number {n}" for n in range(40) for text in TEXTS))
+        settings = {"rows": "all", "shard_tokens": 1024}
+        whole = self.one_machine("joined-whole", data, **settings)
+        out = self.folder / "joined"
+        words = {"model": "demo", "layers": [2, 5], **settings}
+        first = submit(data, out, parts=4, **words)
+        pieces = out / "parts"
+        wait_for("a finished part", lambda: first.done() > 0)
+        # Two places, so another part is being computed; the second submission waits for it.
+        second = submit(data, out, parts=4, **words)
+        ray.get(second.tasks)
+        written = {path.name: path.stat().st_mtime_ns for path in pieces.glob("shard-*")}
+        third = submit(data, out, parts=4, **words)
+        ray.get(third.tasks)
+        self.assertEqual({path.name: path.stat().st_mtime_ns for path in pieces.glob("shard-*")}, written)
+        with self.assertRaisesRegex(tl.TaplineError, r"joined has an extraction in 4 parts, got parts=3\.$"):
+            submit(data, out, parts=3, **words)
+        with self.assertRaisesRegex(tl.TaplineError, r"joined has parts of an extraction with other settings\."):
+            submit(data, out, parts=4, **{**words, "layers": [2]})
+        files = second.result()
+        self.assertEqual(first.result(), files)
+        self.assertEqual(contents(out), contents(whole))
+
+        merged = {path.name: path.stat().st_mtime_ns for path in out.glob("shard-*")}
+        again = submit(data, out, parts=4, **words)
+        self.assertTrue(again.merged)
+        self.assertEqual(again.result(), files)
+        self.assertEqual({path.name: path.stat().st_mtime_ns for path in out.glob("shard-*")}, merged)
+        self.assertEqual(contents(out), contents(whole))
+        with self.assertRaisesRegex(tl.TaplineError, "contains a different extraction"):
+            submit(data, out, parts=4, **{**words, "layers": [2]}).result()
+
     def test_a_part_that_cannot_run_says_why(self) -> None:
         data = self.folder / "broken.jsonl"
         data.write_text(json.dumps({"text": "fine"}) + "\nnot JSON\n")

@@ -99,7 +99,8 @@ class Lab(Submitting):
         """Trains a linear probe on final-token block outputs; examples have text, label and split.
 
         Labels may be 0, 1 or booleans. Settings: layers, point (block_in, attn_out, mid, ffn_in, ffn_out, block_out), rows (last,
-        mean, response: the mean over the text after the example's prompt, all: every token), seed.
+        mean, response: the mean over the text after the example's prompt, all: every token), grid (points, positions and c: one more probe
+        for each combination with the layers), seed.
         """
         return self.submit("probe", model, examples=[_labelled(one) for one in examples], **settings)
 

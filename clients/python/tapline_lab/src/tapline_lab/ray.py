@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,9 @@ _ATTEMPTS = 3
 """How often a part is started without finishing one more file before it fails."""
 _TEXTS = 64
 """Most texts per forward call."""
+_LOCKED = "has been writing this extraction"
+"""In the message of a process that finds another one at its part."""
+_INDEX = re.compile(r"index-\d+-of-(\d+)\.json")
 
 
 class Extractor:
@@ -129,27 +133,42 @@ def submit(
 
     `data`, `out`, the model and tapline are on a file system that all nodes see. `settings` are those of `Lab.extract`, such as
     `rows` and `dtype`. A part whose node is lost starts again on another one and resumes after its finished files. The same call
-    resumes a submission that was cancelled, or whose driver ended. The merged files are those of one machine, byte for byte.
+    resumes a submission that was cancelled, or whose driver ended, and joins one that is running: finished parts are not computed
+    again, and a part that another driver's task is computing is waited for. After the merge, it finds all files and computes nothing.
+    The merged files are those of one machine, byte for byte.
+
+    Raises TaplineError if `out` has parts of another division.
     """
     folder = Path(out).absolute()
     pieces = folder / "parts"
     pieces.mkdir(parents=True, exist_ok=True)
+    divisions = {int(match.group(1)) for path in pieces.iterdir() if (match := _INDEX.fullmatch(path.name))}
+    if divisions - {parts}:
+        raise TaplineError(f"{folder} has an extraction in {min(divisions - {parts})} parts, got parts={parts}.")
     name = model if model == "demo" or not Path(model).exists() else str(Path(model).absolute())
     wanted = {"model": name, "layers": list(layers), "data": place_of(data), **settings}
     config = pieces / "extract.json"
+    text = json.dumps(wanted)
+    if divisions and config.exists() and json.loads(config.read_text()) != json.loads(text):
+        raise TaplineError(f"{folder} has parts of an extraction with other settings. Choose another folder.")
     partial = config.with_suffix(f".{os.getpid()}.partial")
-    partial.write_text(json.dumps(wanted))
+    partial.write_text(text)
     partial.replace(config)
     # Ray repeats a task whose worker or node is lost without a limit; a part that fails by itself is repeated in the task.
     task = ray.remote(_extract).options(num_cpus=num_cpus, num_gpus=num_gpus, resources=resources, max_retries=-1)
+    if (folder / "index.json").exists() and not divisions:
+        # Merged: one task finds that every file is there, or refuses a folder of another extraction.
+        return Parts(folder, [task.remote(str(config), str(folder), 0, 1)], merged=True)
     return Parts(folder, [task.remote(str(config), str(pieces), part, parts) for part in range(parts)])
 
 
 class Parts:
     """A submitted extraction."""
 
-    def __init__(self, out: Path, tasks: list[Any]) -> None:
+    def __init__(self, out: Path, tasks: list[Any], *, merged: bool = False) -> None:
         self.out = out
+        self.merged = merged
+        """Whether its files were merged before."""
         self.tasks = tasks
         """A Ray object reference per part; its value is a list of the part's files with their checksums."""
 
@@ -167,10 +186,12 @@ class Parts:
         merge = ray.remote(_merge).options(max_retries=-1)
         try:
             ray.get(self.tasks)
-            found: list[dict[str, Any]] = ray.get(merge.remote(str(pieces), str(self.out)))
+            found: list[dict[str, Any]] = (
+                _files(self.out, "*.*") if self.merged else ray.get(merge.remote(str(pieces), str(self.out)))
+            )
         except ray.exceptions.RayTaskError as error:
             raise TaplineError(str(error.cause)) from None
-        shutil.rmtree(pieces)
+        shutil.rmtree(pieces, ignore_errors=True)  # another driver may have merged and removed them
         return found
 
     def cancel(self) -> None:
@@ -184,23 +205,41 @@ def _extract(config: str, folder: str, part: int, parts: int) -> list[dict[str, 
     words = ["extract", "--config", config, "--lab", "new", "--quiet", "--json", "--out", folder]
     words += ["--shard", f"{part}/{parts}"]
     before, attempts = -1, 0
-    while True:
+    # The files of a merged extraction are compared with its settings instead.
+    while parts == 1 or not _is_complete(Path(folder), mine):
         ended = _tapline(words)
         if ended.returncode == 0:
-            return _files(Path(folder), f"shard{mine}-*.safetensors")
-        finished = len(list(Path(folder).glob(f"shard{mine}-*.safetensors")))
-        attempts = 1 if finished > before else attempts + 1
-        before = finished
-        if attempts >= _ATTEMPTS:
-            raise TaplineError(f"Part {part} of {parts} failed: {_last_line(ended)}")
+            break
+        if _LOCKED not in _last_line(ended):
+            finished = len(list(Path(folder).glob(f"shard{mine}-*.safetensors")))
+            attempts = 1 if finished > before else attempts + 1
+            before = finished
+            if attempts >= _ATTEMPTS:
+                raise TaplineError(f"Part {part} of {parts} failed: {_last_line(ended)}")
         time.sleep(2)  # the process of a lost worker may still be ending
+    return _files(Path(folder), f"shard{mine}-*.safetensors")
+
+
+def _is_complete(folder: Path, mine: str) -> bool:
+    """Whether a part has all of its files, by its index."""
+    try:
+        index = json.loads((folder / f"index{mine}.json").read_text())
+        return bool(index["complete"]) and all(
+            (folder / shard["file"]).stat().st_size == shard["bytes"] for shard in index["shards"]
+        )
+    except FileNotFoundError:
+        return False
 
 
 def _merge(folder: str, out: str) -> list[dict[str, Any]]:
-    ended = _tapline(["merge", folder, "--out", out, "--quiet", "--json"])
-    if ended.returncode != 0:
-        raise TaplineError(f"The parts could not be merged: {_last_line(ended)}")
-    return _files(Path(out), "*.*")
+    while True:
+        ended = _tapline(["merge", folder, "--out", out, "--quiet", "--json"])
+        merged_elsewhere = not Path(folder).exists() and _is_complete(Path(out), "")
+        if ended.returncode == 0 or merged_elsewhere:
+            return _files(Path(out), "*.*")
+        if _LOCKED not in _last_line(ended):
+            raise TaplineError(f"The parts could not be merged: {_last_line(ended)}")
+        time.sleep(2)
 
 
 def _tapline(words: list[str]) -> subprocess.CompletedProcess[str]:

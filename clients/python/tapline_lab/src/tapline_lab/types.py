@@ -540,6 +540,18 @@ class ProbeExample(_ProbeExampleRequired, total=False):
     `text` adds."""
 
 
+class ProbeGrid(TypedDict, total=False):
+    """One more probe for each combination of layer, point, position and C, with the same examples. Only with
+    the last tokens' activations, and at most 1024 probes."""
+
+    points: list[BlockPoint]
+    """Points of each block. Default: `point`."""
+    positions: list[int]
+    """Tokens of each text, counted from its end: -1 is the last one (default)."""
+    c: list[float]
+    """Inverse strengths of the L2 penalty, scikit-learn's C. Default: 1."""
+
+
 class _ProbeSubmissionRequired(TypedDict):
     operation: Literal["probe"]
     model: str
@@ -571,6 +583,7 @@ class ProbeSubmission(_ProbeSubmissionRequired, total=False):
     BOS token (mean), or the mean over the tokens of its text after its prompt (response), or every token's
     (all), each labelled like its text: at most 16384 activations, and 268 MB over all layers. Results are
     reported per text (mean of its scores) and also per activation."""
+    grid: ProbeGrid
 
 
 class ProbeScore(TypedDict):
@@ -667,6 +680,37 @@ class ProbeReport(_ProbeReportRequired, total=False):
     """For means: activations that they exclude."""
 
 
+class ProbeCellAccuracyInterval(TypedDict):
+    low: float
+    high: float
+
+
+class ProbeCellAucInterval(TypedDict):
+    low: float
+    high: float
+
+
+class ProbeCell(TypedDict):
+    """A probe of the grid; its weights are not saved."""
+
+    layer: int
+    point: BlockPoint
+    position: int
+    c: float
+    accuracy: float
+    auc: float
+    brier: float
+    majority_accuracy: float
+    shuffled_label_accuracy: float
+    train_size: int
+    test_size: int
+    converged: bool
+    accuracy_interval: ProbeCellAccuracyInterval
+    """95 % Wilson interval over the held-out examples."""
+    auc_interval: ProbeCellAucInterval
+    """95 % interval, as in the reports."""
+
+
 class _ProbeResultRequired(TypedDict):
     reports: list[ProbeReport]
     artifacts: list[str]
@@ -679,6 +723,8 @@ class ProbeResult(_ProbeResultRequired, total=False):
     """Point of each block that was read; if absent, its output."""
     rows: Literal["last", "mean", "response", "all"]
     """Which activation of each text was read; if absent, the last token's."""
+    grid: list[ProbeCell]
+    """By point, position, layer and C, in the order of the request."""
 
 
 class _SaeExampleRequired(TypedDict):
