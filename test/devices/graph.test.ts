@@ -37,7 +37,7 @@ const numbersOf = (value: unknown): number[] =>
 for (const [spec, gpuLayers, where] of [
   ["1x1024", 9, "Pretend0 8"],
   ["1x1024", 4, "CPU 5, Pretend0 3"],
-  ["2x1024", 9, "Pretend0 4, Pretend1 4"],
+  ["2x1024", 9, "Pretend0 5, Pretend1 3"],
 ] as const) {
   test(`a graph's nodes and edges are the processor's: ${where}`, async () => {
     const found = await graphs(spec, gpuLayers);
