@@ -108,7 +108,8 @@ async function allNumbers(model: Model, context: Context): Promise<Map<string, A
 /** Adds edges and values of graphs of neurons and heads, and of random transcoders' features. @returns why there is one not */
 async function graphNumbers(model: Model, values: Map<string, ArrayLike<number>>): Promise<string[]> {
   const { nVocab } = model.info;
-  const context = await model.createContext({ nCtx: 64, nBatch: 64, threads: 1, keepAttention: true });
+  // As in the graph operation. From 32 on, products of the reserved graph are offloaded, and paths cannot be proven.
+  const context = await model.createContext({ nCtx: 12, nBatch: 12, threads: 1, keepAttention: true });
   const random = randomSource(32);
   const tokens = Int32Array.from({ length: 12 }, () => Math.floor(random() * nVocab));
   const targets = [
