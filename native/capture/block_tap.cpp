@@ -125,7 +125,7 @@ void BlockTap::prove(const ArmedPoint& output, const ggml_tensor* t) {
   }
 }
 
-/// As follow(), also through copies for another device: after a copy it goes on at the copied node.
+/// As follow(), also through copies for another device: after a copy, it continues at the copied node.
 const ggml_tensor* BlockTap::reach(const ggml_tensor* from, const std::vector<uint8_t>& route) const {
   for (const uint8_t operand : route) {
     if (from == nullptr) return nullptr;
