@@ -105,6 +105,7 @@ bool BlockTap::wants(const ggml_tensor* t) {
   if (std::strcmp(t->name, stream_->first_node.c_str()) == 0) begin_micro_batch(t);
   ++asked_;
   if (next_ >= points_.size()) return false;
+  nodes_.push_back(t);
   if (shared_ && seen_positions_.empty()) look_for_positions(t);
   find_anchors(t);
   if (points_[next_].due != asked_) return false;
@@ -135,7 +136,7 @@ void BlockTap::find_anchors(const ggml_tensor* t) {
 void BlockTap::prove(const ArmedPoint& output, const ggml_tensor* t) {
   for (const ArmedPoint& inner : points_) {
     if (inner.point.layer != output.point.layer || inner.point.point == Point::kBlockOut) continue;
-    const ggml_tensor* there = follow(t, stream_->points.site(inner.point.place()).route);
+    const ggml_tensor* there = reach(t, stream_->points.site(inner.point.place()).route);
     const bool copied = there != nullptr && inner.tensor != nullptr && there->op == GGML_OP_NONE &&
                         GraphView::original_name(there) == inner.tensor->name;
     if (there == nullptr || (there != inner.tensor && !copied)) {
@@ -145,12 +146,29 @@ void BlockTap::prove(const ArmedPoint& output, const ggml_tensor* t) {
   }
 }
 
+/// As follow(), also through copies for another device: after a copy, it continues at the copied node.
+const ggml_tensor* BlockTap::reach(const ggml_tensor* from, const std::vector<uint8_t>& route) const {
+  for (const uint8_t operand : route) {
+    if (from == nullptr) return nullptr;
+    if (from->op == GGML_OP_NONE) {
+      const std::string name = GraphView::original_name(from);
+      const auto copied = std::find_if(nodes_.rbegin(), nodes_.rend(),
+                                       [&](const ggml_tensor* node) { return name == node->name; });
+      if (copied == nodes_.rend()) return nullptr;
+      from = *copied;
+    }
+    from = from->src[operand];
+  }
+  return from;
+}
+
 void BlockTap::begin_micro_batch(const ggml_tensor* first_node) {
   ++batch_;
   if (batch_ > 0 && incomplete()) fail(missing());
   next_ = failure_.empty() ? 0 : points_.size();
   anchored_ = 0;
   kept_.clear();
+  nodes_.clear();
   asked_ = 0;
   for (ArmedPoint& point : points_) {
     point.tensor = nullptr;

@@ -112,6 +112,7 @@ class BlockTap {
   bool wants(const ggml_tensor* t);
   void find_anchors(const ggml_tensor* t);
   void prove(const ArmedPoint& output, const ggml_tensor* t);
+  const ggml_tensor* reach(const ggml_tensor* from, const std::vector<uint8_t>& route) const;
   ArmedPoint armed_point(const TapPoint& point, bool proof_only) const;
   void take(ggml_tensor* t);
   void begin_micro_batch(const ggml_tensor* first_node);
@@ -157,6 +158,7 @@ class BlockTap {
   size_t next_ = 0;                        // next point to reach in it
   size_t anchored_ = 0;                    // points whose anchors were reached
   int64_t asked_ = 0;                      // nodes of it so far
+  std::vector<const ggml_tensor*> nodes_;  // the same while points are missing
   std::vector<llama_token> seen_tokens_;   // that the graph of this micro-batch reads
   std::vector<llama_pos> seen_positions_;  // the same for positions; empty until a node reads them
   std::vector<float> staging_;

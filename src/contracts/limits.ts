@@ -61,6 +61,7 @@ export const limits = {
   graph_zero_positions: 64,
   graph_targets: 10,
   graph_edges: 4000,
+  graph_described: 100,
   graph_links: 100_000,
   attention_heads: 256,
   attention_bytes: 268_435_456,
@@ -112,7 +113,13 @@ export const defaults = {
 } as const;
 
 /** How many candidates the results list. */
-export const topCounts = { predictions: 3, next_tokens: 5, features: 16 } as const;
+export const topCounts = {
+  predictions: 3,
+  next_tokens: 5,
+  features: 16,
+  graph_places: 3,
+  graph_raised: 5,
+} as const;
 
 /** Default ports of the services. */
 export const ports = { lab: 8980, inference: 8971, router: 8970, workbench: 8972 } as const;

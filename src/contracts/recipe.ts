@@ -229,6 +229,39 @@ export const RecipeQuants = Type.Object(
 );
 export type RecipeQuants = Static<typeof RecipeQuants>;
 
+/** A saved dictionary, or a set of transcoders, that a recipe uses and does not train. */
+export const RecipeDictionary = Type.Object(
+  {
+    what: words("What it is, and where it comes from.", 500),
+    from: optional.String({
+      minLength: 1,
+      maxLength: limits.model_characters,
+      description: "Its place on the hub, owner/name/folder; without one, the caller names a place.",
+    }),
+    random: Type.Optional(
+      Type.Object(
+        {
+          like: name("Another of these dictionaries."),
+          k: Type.Integer({
+            minimum: 1,
+            maximum: limits.feature_index,
+            description: "Active features per token.",
+          }),
+          seed: Type.Integer({ minimum: 0, maximum: limits.seed }),
+        },
+        {
+          ...closed,
+          description:
+            "A control: transcoders whose encoder and decoder rows have the norms of another's and random directions. The bias and " +
+            "the skip term are the other's.",
+        },
+      ),
+    ),
+  },
+  { ...closed, title: "RecipeDictionary" },
+);
+export type RecipeDictionary = Static<typeof RecipeDictionary>;
+
 /** Kinds of live steps, one field each. Each is validated by the schema of its request. */
 export const liveKinds = ["vector", "probe", "random", "post"] as const;
 
@@ -250,7 +283,7 @@ export const RecipeStep = Type.Object(
     keep: Type.Optional({
       ...Name,
       description:
-        "For a request of sae or probe with one layer: saves the trained dictionary or probe in the Lab's library under this name until the recipe ends, so that later requests can use it.",
+        "For a request of sae or probe with one layer: saves the trained dictionary or probe in the Lab's library under this name until the recipe ends, so that later requests can use it. The dictionaries of an sae request with several layers are saved as a set, NAME-LAYER.",
     }),
     contrast: Type.Optional(Contrast),
     quants: Type.Optional(RecipeQuants),
@@ -289,6 +322,11 @@ export const Recipe = Type.Object(
           "relative path of another one, with a text per line.",
       },
     ),
+    dictionaries: optional.Record(Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,31}$" }), RecipeDictionary, {
+      description:
+        "Dictionaries and sets of transcoders that requests name and that no step trains. They are in the Lab's library until the " +
+        "recipe ends.",
+    }),
     steps: Type.Array(RecipeStep, { minItems: 1, maxItems: 32 }),
     expected: Type.Array(Expected, { minItems: 1, maxItems: 64 }),
   },

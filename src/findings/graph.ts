@@ -1,6 +1,10 @@
 import type { GraphNode, GraphResult } from "../contracts/index.js";
 import { cut } from "../text/words.js";
+import { count, figureOf } from "./numbers.js";
 import { visible } from "./text.js";
+
+/** Tokens that a short description names. */
+const raisedNamed = 3;
 
 /** What names of nodes need of a result. */
 export interface Named extends Pick<GraphResult, "tokens" | "nodes"> {
@@ -52,6 +56,39 @@ export function nodeName(
     default:
       return `${kind} ${index} of block ${layer} ${at}`;
   }
+}
+
+/** The tokens that a feature's decoder row raises, as a clause; undefined for other nodes and without a logit lens. */
+export function raisedText(
+  features: GraphResult["features"],
+  { kind, layer, index }: Pick<GraphNode, "kind" | "layer" | "index">,
+  most = raisedNamed,
+): string | undefined {
+  const found = kind === "feature" ? featureOf(features, layer, index) : undefined;
+  if (found?.raised == null || found.raised.length === 0) return undefined;
+  return `raises ${found.raised
+    .slice(0, most)
+    .map(({ token }) => visible(token))
+    .join(", ")}`;
+}
+
+/** Where a feature is active in the prompt and what it raises, as sentences. */
+export function featureText(
+  { tokens, features }: Pick<Named, "tokens"> & Pick<GraphResult, "features">,
+  node: Pick<GraphNode, "kind" | "layer" | "index">,
+): string | undefined {
+  const found = node.kind === "feature" ? featureOf(features, node.layer, node.index) : undefined;
+  if (found === undefined) return undefined;
+  const places = found.strongest.map(
+    ({ position, activation }) => `${placeName(tokens, position)} ${figureOf(activation)}`,
+  );
+  const raised = raisedText(features, node, found.raised?.length);
+  const active = `In this prompt it is active at ${count(found.active_tokens, "token")}${found.active_tokens > places.length ? ", most at" : ":"} ${places.join(", ")}.`;
+  return raised === undefined ? active : `${active} Its decoder row alone ${raised}.`;
+}
+
+function featureOf(features: GraphResult["features"], layer: number | null, index: number | null) {
+  return features?.find((one) => one.layer === layer && one.index === index);
 }
 
 /** A token and its index. */

@@ -18,16 +18,18 @@ export function shuffle<A extends unknown[] | Float32Array>(values: A, random: (
   return values;
 }
 
-/**
- * A vector of given length in a uniformly random direction: normal values from the Box-Muller transform of
- * mulberry32, for reproducibility.
- */
-export function randomVector(hidden: number, length: number, seed: number): Float32Array {
+/** Seeded normal values from the Box-Muller transform of mulberry32, for reproducibility. */
+export function normalNumbers(seed: number): () => number {
   const uniform = uniformNumbers(seed);
-  const values = Float64Array.from({ length: hidden }, () => {
+  return () => {
     const radius = Math.sqrt(-2 * Math.log(uniform()));
     return radius * Math.cos(2 * Math.PI * uniform());
-  });
+  };
+}
+
+/** A vector of given length in a uniformly random direction: {@link normalNumbers}. */
+export function randomVector(hidden: number, length: number, seed: number): Float32Array {
+  const values = Float64Array.from({ length: hidden }, normalNumbers(seed));
   const scale = length / Math.sqrt(values.reduce((sum, value) => sum + value * value, 0));
   return Float32Array.from(values, (value) => scale * value);
 }

@@ -89,11 +89,20 @@ function half(bits: number): number {
 
 /** The numbers as F16 or BF16 if either represents all of them exactly, else null. */
 export function narrowExactly(values: Float32Array): { dtype: "F16" | "BF16"; data: Uint16Array } | null {
+  for (const dtype of narrowTypes) {
+    const data = narrowAs(values, dtype);
+    if (data !== null) return { dtype, data };
+  }
+  return null;
+}
+
+/** 16-bit types, the preferred one first. */
+export const narrowTypes = ["F16", "BF16"] as const;
+
+/** The numbers in a 16-bit type that represents all of them exactly, else null. */
+export function narrowAs(values: Float32Array, dtype: "F16" | "BF16"): Uint16Array | null {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
-  const half = allAs(bits, halfOf);
-  if (half !== null) return { dtype: "F16", data: half };
-  const upper = allAs(bits, (one) => ((one & 0xffff) === 0 ? one >>> 16 : -1));
-  return upper === null ? null : { dtype: "BF16", data: upper };
+  return allAs(bits, dtype === "F16" ? halfOf : (one) => ((one & 0xffff) === 0 ? one >>> 16 : -1));
 }
 
 function allAs(bits: Uint32Array, narrow: (bits: number) => number): Uint16Array | null {

@@ -6,10 +6,11 @@ import { UserError } from "../contracts/user-error.js";
 import {
   type Dictionary,
   dictionaryFiles,
+  type RowStream,
   readDictionary,
   transcoderBetween,
 } from "../formats/dictionaries/index.js";
-import { bytesOf, floatsOf, narrowExactly } from "../formats/float.js";
+import { bytesOf, floatsOf, narrowAs, narrowExactly, narrowTypes } from "../formats/float.js";
 import { planSafetensors, type TensorPlace, type WrittenType } from "../formats/safetensors.js";
 import type { DictionaryPlaces, FeaturePlace, WeightType } from "../native/index.js";
 import { checkBlock, checkWidth, type ModelSize, pointOf } from "./identity.js";
@@ -80,7 +81,7 @@ export class Dictionaries extends LargeShelf<StoredDictionary, OpenDictionary> {
         `According to the file it reads block ${layer}; it must be from 0 to ${limits.layer_index}.`,
       );
     }
-    await this.write(name, pieces(dictionary, { layer, point, source }));
+    await this.write(name, pieces(dictionary, { layer, point, source })).catch(asUserError);
     return this.get(name);
   }
 
@@ -213,7 +214,8 @@ export function writtenPoint({ point, writes }: Pick<StoredDictionary, "point" |
 }
 
 /**
- * Feature directions from a dictionary's decoder, [end - first, hidden].
+ * Feature directions from a dictionary's decoder, [end - first, hidden]; of a cross-layer transcoder, [end - first, blocks,
+ * hidden].
  * @throws UserError if it has no such feature
  */
 export async function decoderRows(
@@ -227,7 +229,7 @@ export async function decoderRows(
     );
   }
   const { decoder, decoderType = "f32", path } = places;
-  const width = stored.n_embd * (decoderType === "f32" ? 4 : 2);
+  const width = (stored.writes_blocks ?? 1) * stored.n_embd * (decoderType === "f32" ? 4 : 2);
   const bytes = await readBytes(path, decoder + first * width, decoder + end * width);
   return floatsOf(decoderType.toUpperCase(), bytes) as Float32Array;
 }
@@ -265,37 +267,42 @@ function siteOf(place: string): "ffn_out" | "transcoder" | undefined {
   );
 }
 
+/** A tensor of a dictionary's file; its bytes can be read several times. */
+interface FileTensor {
+  dtype: WrittenType;
+  shape: readonly number[];
+  bytes(): Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+}
+
 /** The contents of a dictionary's file, in pieces. */
-function* pieces(
+async function* pieces(
   dictionary: Dictionary,
   place: { layer: number; point: BlockPoint; source: string | null },
-): Generator<Uint8Array> {
+): AsyncGenerator<Uint8Array> {
   const { hidden, features, blocks } = dictionary;
-  const one = (data: Float32Array) => ({ dtype: "F32" as WrittenType, shape: [data.length], data });
-  // Matrices published in 16 bits stay so: half the size, without loss.
-  const matrix = (data: Float32Array, ...shape: number[]) => ({
-    ...(narrowExactly(data) ?? { dtype: "F32" as const, data }),
-    shape,
+  const one = (data: Float32Array): FileTensor => ({
+    ...{ dtype: "F32", shape: [data.length] },
+    bytes: () => slices(data),
   });
-  const square = (data: Float32Array) => ({ dtype: "F32" as WrittenType, shape: [hidden, hidden], data });
   // 32-bit numbers first: an odd number of 16-bit ones would misalign what follows.
   const matrices = [
-    ["W_enc", matrix(dictionary.encoder, features, hidden)],
-    ["W_dec", matrix(dictionary.decoder, features, ...(blocks === undefined ? [] : [blocks]), hidden)],
+    ["W_enc", await matrix(dictionary.encoder, features, hidden)],
+    ["W_dec", await matrix(dictionary.decoder, features, ...(blocks === undefined ? [] : [blocks]), hidden)],
   ] as const;
-  const tensors = {
+  const { skip } = dictionary;
+  const tensors: Record<string, FileTensor> = {
     ...Object.fromEntries(matrices.filter(([, { dtype }]) => dtype === "F32")),
     b_enc: one(dictionary.encoderBias),
     b_dec: one(dictionary.decoderBias),
     ...(dictionary.threshold && { threshold: one(dictionary.threshold) }),
-    ...(dictionary.skip && { W_skip: square(dictionary.skip) }),
+    ...(skip && { W_skip: { ...one(skip), shape: [hidden, hidden] } }),
     ...(dictionary.gain && { gain: one(dictionary.gain) }),
     ...(dictionary.magnitudeBias && { b_mag: one(dictionary.magnitudeBias) }),
     ...Object.fromEntries(matrices.filter(([, { dtype }]) => dtype !== "F32")),
   };
-  const data = Object.values(tensors).flatMap(({ data }) => slices(data));
+  // The head has the hash, so streamed matrices are read twice.
   const hash = createHash("sha256");
-  for (const piece of data) hash.update(piece);
+  for (const { bytes } of Object.values(tensors)) for await (const piece of bytes()) hash.update(piece);
   const { origin } = dictionary;
   const said: Omit<StoredDictionary, "name" | "created" | "bytes"> = {
     sha256: hash.digest("hex"),
@@ -320,7 +327,28 @@ function* pieces(
     ...place,
   };
   yield planSafetensors(tensors, { tapline: "dictionary", dictionary: JSON.stringify(said) }).head;
-  yield* data;
+  for (const { bytes } of Object.values(tensors)) yield* bytes();
+}
+
+/** A matrix in 16 bits if these represent all of its numbers exactly: half the size, without loss. */
+async function matrix(data: Float32Array | RowStream, ...shape: number[]): Promise<FileTensor> {
+  if (data instanceof Float32Array) {
+    const narrow = narrowExactly(data);
+    return { dtype: narrow?.dtype ?? "F32", shape, bytes: () => slices(narrow?.data ?? data) };
+  }
+  let types: readonly (typeof narrowTypes)[number][] = narrowTypes;
+  for await (const piece of data.pieces()) {
+    types = types.filter((type) => narrowAs(piece, type) !== null);
+    if (types.length === 0) break;
+  }
+  const [dtype] = types;
+  return {
+    ...{ dtype: dtype ?? "F32", shape },
+    async *bytes() {
+      for await (const piece of data.pieces())
+        yield bytesOf(dtype === undefined ? piece : (narrowAs(piece, dtype) as Uint16Array));
+    },
+  };
 }
 
 function slices(numbers: Float32Array | Uint16Array): Uint8Array[] {

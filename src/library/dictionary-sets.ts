@@ -1,3 +1,4 @@
+import type { Dirent } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { StoredDictionary } from "../contracts/library.js";
@@ -6,8 +7,13 @@ import { absent } from "../files/absent.js";
 import type { Dictionaries } from "./dictionaries.js";
 import type { FromHub } from "./layout-files.js";
 
-/** Weights of one block in the folder of a set: circuit-tracer's, also across layers, and tapline's own. */
-const member = /^(?:layer_|W_enc_|sae-layer-)(\d{1,3})\.safetensors$/;
+/** Weights of one block in the folder of a set: circuit-tracer's and Gemma Scope 2's, also across layers, and tapline's own. */
+const member = /^(?:layer_|params_layer_|W_enc_|sae-layer-)(\d{1,3})\.safetensors$/;
+/** Places on the hub that may be a set: repositories, and Gemma Scope 2's folders of cross-layer transcoders. */
+const setOnHub = /^[^/]+\/[^/]+(?:\/clt\/[^/]+)?$/;
+
+/** A folder with one block of a set, which `tapline sae` wrote. */
+const folderOfOne = /^layer-(\d{1,3})$/;
 
 /** The blocks of a set's folder, and their weights. */
 function membersAmong(names: readonly string[]): Map<number, string> {
@@ -18,6 +24,18 @@ function membersAmong(names: readonly string[]): Map<number, string> {
   return new Map(found.sort(([a], [b]) => a - b));
 }
 
+/** The blocks of a folder with a folder per block, and their weights. */
+async function foldersAmong(place: string, entries: readonly Dirent[]): Promise<Map<number, string>> {
+  const found = new Map<number, string>();
+  for (const { name } of entries.filter((entry) => entry.isDirectory())) {
+    const [, layer] = folderOfOne.exec(name) ?? [];
+    const file = join(name, `sae-layer-${layer}.safetensors`);
+    if (layer !== undefined && (await stat(join(place, file)).catch(absent)) !== undefined)
+      found.set(Number(layer), file);
+  }
+  return new Map([...found].sort(([a], [b]) => a - b));
+}
+
 /** The weights of a set at a place, by block; undefined if there are not several. */
 export async function setAt(
   place: string,
@@ -26,15 +44,19 @@ export async function setAt(
   const local = await stat(place).catch(absent);
   let found = new Map<number, string>();
   if (local?.isDirectory()) {
-    found = membersAmong(await readdir(place));
-  } else if (local === undefined && /^[^/]+\/[^/]+$/.test(place)) {
+    const entries = await readdir(place, { withFileTypes: true });
+    found = membersAmong(entries.map(({ name }) => name));
+    if (found.size === 0) found = await foldersAmong(place, entries);
+  } else if (local === undefined && setOnHub.test(place)) {
     // Downloads nothing but the first one, which is needed in any case. What fails here fails again, with its reason, when the
     // place is read as one dictionary.
-    await fromHub?.(place, (paths) => {
-      found = membersAmong(paths);
+    await fromHub?.(place, (paths, at) => {
+      const start = at === "" ? "" : `${at}/`;
+      const inside = paths.filter((path) => path.startsWith(start)).map((path) => path.slice(start.length));
+      found = membersAmong(inside);
       const [first] = found.values();
       if (first === undefined || found.size < 2) throw new UserError("There is no set.");
-      return [first];
+      return [`${start}${first}`];
     }).catch(() => undefined);
   }
   return found.size > 1 ? found : undefined;

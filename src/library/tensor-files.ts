@@ -40,13 +40,22 @@ export async function openTensors(path: string): Promise<TensorFile> {
     );
   }
   const { places, metadata } = await tensorPlaces(path);
+  const placeOf = (name: string) => {
+    const place = places.get(name);
+    if (place === undefined) throw new FormatError(`The file has no array ${name}.`);
+    return place;
+  };
   return {
     metadata,
     shapes: new Map([...places].map(([name, { shape }]) => [name, shape])),
     read: async (name) => {
-      const place = places.get(name);
-      if (place === undefined) throw new FormatError(`The file has no array ${name}.`);
-      return floatsOf(place.dtype, await readBytes(path, place.start, place.end)) as Float32Array;
+      const { dtype, start, end } = placeOf(name);
+      return floatsOf(dtype, await readBytes(path, start, end)) as Float32Array;
+    },
+    rows: async (name, from, last) => {
+      const { dtype, start, end, shape } = placeOf(name);
+      const each = (end - start) / (shape[0] as number);
+      return floatsOf(dtype, await readBytes(path, start + from * each, start + last * each)) as Float32Array;
     },
   };
 }

@@ -13,12 +13,12 @@ import { type Texts, withTexts } from "./texts.js";
 
 /**
  * Checks everything about a recipe that can be checked before it runs.
- * @param given lists that replace the recipe's own texts, by name
+ * @param texts lists that replace the recipe's own texts, by name
  * @returns the recipe with text lists inserted where its requests refer to them
  * @throws InvalidInput, UserError
  */
-export function checkRecipe(value: unknown, given: Texts = {}): Recipe {
-  const recipe = withTexts(validate(Recipe, value), given);
+export function checkRecipe(value: unknown, texts: Texts = {}): Recipe {
+  const recipe = withTexts(validate(Recipe, value), texts);
   const steps = recipe.steps.map(({ id }) => id);
   const ids = recipe.expected.map(({ id }) => id);
   for (const [what, names] of [
@@ -28,7 +28,9 @@ export function checkRecipe(value: unknown, given: Texts = {}): Recipe {
     const twice = names.find((name, at) => names.indexOf(name) !== at);
     if (twice !== undefined) throw new UserError(`Two of the recipe's ${what} are called ${twice}.`);
   }
-  const before: Before = { live: new Map(), kept: new Map(), steps: new Map() };
+  checkDictionaries(recipe.dictionaries ?? {});
+  const given = Object.keys(recipe.dictionaries ?? {}).map((name) => [name, "dictionary"] as const);
+  const before: Before = { live: new Map(), kept: new Map(given), steps: new Map() };
   for (const step of recipe.steps) {
     try {
       checkStep(step, before);
@@ -40,6 +42,17 @@ export function checkRecipe(value: unknown, given: Texts = {}): Recipe {
   for (const expected of recipe.expected) checkExpected(expected, steps);
   for (const model of recipe.models) checkModel(model, recipe.steps, ids);
   return recipe;
+}
+
+function checkDictionaries(dictionaries: NonNullable<Recipe["dictionaries"]>): void {
+  for (const [name, { from, random }] of Object.entries(dictionaries)) {
+    if (random === undefined) continue;
+    if (from !== undefined) throw new UserError(`${name} has both from and random.`);
+    const like = dictionaries[random.like];
+    if (like === undefined || like.random !== undefined) {
+      throw new UserError(`${name} is like ${random.like}, which is not a dictionary with a place.`);
+    }
+  }
 }
 
 function checkExpected({ id, value, low, high }: Expected, steps: readonly string[]): void {
@@ -62,11 +75,15 @@ function checkModel(
   for (const [name, own] of Object.entries(layers)) {
     const step = steps.find((each) => each.id === name);
     if (step === undefined) throw new UserError(`Model ${id} has layers for ${name}, which is not a step.`);
-    const { live, keep } = step;
-    if (keep !== undefined && own.length !== 1) {
+    const { live, keep, request } = step;
+    const { layers: asked = [] } = (request ?? {}) as { layers?: unknown[] };
+    if (keep !== undefined && own.length !== 1 && asked.length <= 1) {
       throw new UserError(
         `Model ${id} has ${own.length} layers for ${name}; a step with keep needs exactly one.`,
       );
+    }
+    if (keep !== undefined && own.length <= 1 && asked.length > 1) {
+      throw new UserError(`Model ${id} has ${own.length} layers for ${name}, which saves a set of several.`);
     }
     if (live !== undefined && !("vector" in live || "probe" in live)) {
       throw new UserError(

@@ -69,8 +69,8 @@ export interface LabTask {
   model: string;
   operation: Operation;
   settings: Record<string, unknown>;
-  /** Name and kind under which the trained item is saved. */
-  keep?: { name: string; kind: "dictionary" | "probe"; layer: number };
+  /** Name and kind under which trained items are saved; see {@link keptNames}. */
+  keep?: { name: string; kind: "dictionary" | "probe"; layers: readonly number[] };
 }
 
 /** A step's request to a serving model. */
@@ -143,7 +143,7 @@ function labTask(step: RecipeStep, model: RecipeModel): LabTask {
       ...(other?.revision !== undefined && { other_revision: other.revision }),
     },
     ...(keep !== undefined && {
-      keep: { name: keep, kind: kind as "dictionary" | "probe", layer: settings.layers?.[0] as number },
+      keep: { name: keep, kind: kind as "dictionary" | "probe", layers: settings.layers as number[] },
     }),
   };
 }

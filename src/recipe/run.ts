@@ -37,6 +37,8 @@ export interface RecipeRun {
   /** A model that replaces the recipe's default, and files for its variants. */
   model: string | undefined;
   variants: Record<string, string>;
+  /** Places of the dictionaries that the recipe does not train, by name. */
+  dictionaries: Record<string, string>;
   /** Called if the recipe has requests to a Lab. */
   openLab(): Promise<RunningLab>;
   /** A running server, whose model the recipe uses. */
@@ -104,16 +106,18 @@ export function isLive({ live }: Recipe["steps"][number]): boolean {
 
 /** @returns the model to use: that of the running server, if there is one */
 async function openPlaces(places: Places, run: RecipeRun): Promise<RecipeModel> {
-  const { recipe, server } = run;
-  if (!recipe.steps.every(isLive)) places.lab = await openRecipeLab(run.openLab, recipe);
-  if (server !== undefined) {
-    places.live = await openLive(server);
-    const { model } = places.live;
-    return chooseModel(recipe, model === "tapline-demo" ? "demo" : model);
-  }
-  const chosen = chooseModel(recipe, run.model, run.variants);
-  if (recipe.steps.some(isLive)) places.live = await openLive(await run.startServer(chosen));
-  return chosen;
+  const { recipe, server, dictionaries, signal, onStage } = run;
+  if (server !== undefined) places.live = await openLive(server);
+  const served = places.live?.model;
+  const model =
+    served === undefined
+      ? chooseModel(recipe, run.model, run.variants)
+      : chooseModel(recipe, served === "tapline-demo" ? "demo" : served);
+  if (!recipe.steps.every(isLive))
+    places.lab = await openRecipeLab(run.openLab, recipe, { model, dictionaries, signal, onStage });
+  if (served === undefined && recipe.steps.some(isLive))
+    places.live = await openLive(await run.startServer(model));
+  return model;
 }
 
 async function runStep(

@@ -36,6 +36,11 @@ export function checkStep(step: RecipeStep, before: Before): void {
   if (request !== undefined && keep !== undefined) checkKeep(keep, request, before);
 }
 
+/** The names under which a step's items are saved: of one layer its own, of several layers a set. */
+export function keptNames(keep: string, layers: readonly number[]): string[] {
+  return layers.length === 1 ? [keep] : layers.map((layer) => `${keep}-${layer}`);
+}
+
 /** The variants of the model that a step uses. */
 export function variantsOf({ variant, request }: RecipeStep): string[] {
   const found = variant === undefined ? [] : [variant];
@@ -69,9 +74,13 @@ function checkRequest(request: NonNullable<RecipeStep["request"]>, before: Befor
 
 /** A recipe must make every item that it names, so that it runs in a Lab with an empty library. */
 function checkNames(
-  { dictionary, probe, vector, feature }: { [field: string]: unknown },
+  { dictionary, probe, vector, feature, transcoders }: { [field: string]: unknown },
   { kept }: Before,
 ): void {
+  const isOfSet = (name: string) =>
+    name === transcoders || (name.startsWith(`${transcoders}-`) && /-\d{1,3}$/.test(name));
+  if (transcoders !== undefined && ![...kept.keys()].some(isOfSet))
+    throw new UserError(`no earlier step saves transcoders ${transcoders}.`);
   if (vector !== undefined) throw new UserError("must not name a vector: no Lab request makes one.");
   for (const [kind, name] of [
     ["dictionary", dictionary],
@@ -91,12 +100,15 @@ function checkKeep(
 ): void {
   const kind = savedKinds[operation];
   if (kind === undefined) throw new UserError(`keep applies only to sae and probe, not to ${operation}.`);
-  const { layers } = settings as { layers?: unknown[] };
-  if (layers?.length !== 1) {
-    throw new UserError(`keep requires exactly one entry in layers, got ${layers?.length ?? "none"}.`);
+  const { layers = [] } = settings as { layers?: number[] };
+  if (layers.length === 0 || (kind === "probe" && layers.length > 1)) {
+    const wanted = kind === "probe" ? "exactly" : "at least";
+    throw new UserError(`keep requires ${wanted} one entry in layers, got ${layers.length || "none"}.`);
   }
-  if (kept.has(name)) throw new UserError(`${name} was already saved by an earlier step.`);
-  kept.set(name, kind);
+  for (const one of keptNames(name, layers)) {
+    if (kept.has(one)) throw new UserError(`${one} was already saved by an earlier step.`);
+    kept.set(one, kind);
+  }
 }
 
 /** Lists of texts have been filled in. */

@@ -77,7 +77,7 @@ test("the Lab's and the serving model's limits", () => {
     explain_temperature: 2,
     explain_length: 10_000_000,
     ...{ graph_nodes_min: 1, graph_nodes: 7500, graph_measured: 500, graph_targets: 10, graph_edges: 4000 },
-    ...{ graph_links: 100_000, graph_zero_positions: 64 },
+    ...{ graph_links: 100_000, graph_zero_positions: 64, graph_described: 100 },
     attention_heads: 256,
     attention_bytes: 2 ** 28,
     swap_places: 256,
@@ -120,7 +120,7 @@ test("the Lab's and the serving model's limits", () => {
     ...{ graph_node_threshold: 0.8, graph_edge_threshold: 0.98 },
     capture_input_tokens: 128,
   });
-  assert.equal(topCounts, { predictions: 3, next_tokens: 5, features: 16 });
+  assert.equal(topCounts, { predictions: 3, next_tokens: 5, features: 16, graph_places: 3, graph_raised: 5 });
   assert.equal([ports, studiesPort], [{ lab: 8980, inference: 8971, router: 8970, workbench: 8972 }, 8990]);
 });
 

@@ -1,19 +1,28 @@
 import { readDictionary } from "../../src/formats/dictionaries/read.js";
+import type { RowStream } from "../../src/formats/dictionaries/row-stream.js";
 import { FormatError } from "../../src/formats/format-error.js";
 import type { Arrays, Folder } from "../support/layout-folder.js";
 import { refusalBy } from "../support/refusal.js";
 
 /** Everything that is read, its numbers as plain lists. */
 export async function read(files: Folder, k?: number): Promise<Record<string, unknown>> {
-  const found = Object.entries(await readDictionary(files, k));
+  const dictionary = await readDictionary(files, k);
+  const found = Object.entries({ ...dictionary, decoder: await wholeOf(dictionary.decoder) });
   return Object.fromEntries(
     found.map(([name, value]) => [name, ArrayBuffer.isView(value) ? [...(value as Float32Array)] : value]),
   );
 }
 
+async function wholeOf(matrix: Float32Array | RowStream): Promise<Float32Array> {
+  if (matrix instanceof Float32Array) return matrix;
+  const numbers: number[] = [];
+  for await (const piece of matrix.pieces()) numbers.push(...piece);
+  return Float32Array.from(numbers);
+}
+
 /** The sentence that a folder is refused with. */
 export const refusal = (files: Folder, k?: number): Promise<string> =>
-  refusalBy(FormatError)(() => readDictionary(files, k));
+  refusalBy(FormatError)(() => read(files, k));
 
 /** By feature: what all layouts below hold, one way round or the other. */
 export const [encoder, decoder] = [

@@ -2,6 +2,7 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { dictionaryFiles, filesBeside } from "../../src/formats/dictionaries/choose.js";
+import { rowStream } from "../../src/formats/dictionaries/row-stream.js";
 import { type Arrays, folder } from "../support/layout-folder.js";
 import { encoder, plain, read, refusal, three, two, wide } from "./by-hand.js";
 
@@ -39,6 +40,35 @@ test("encoder, decoders by block, thresholds and points", async () => {
   assert.equal(await read(of()), common);
   const threshold = { threshold_4: [two, [1, 2]] } as Arrays;
   assert.equal(await read(of(threshold)), { ...common, activation: "jumprelu", threshold: [1, 2] });
+});
+
+test("a decoder's numbers are checked while they are read", async () => {
+  const odd = { W_dec_4: [[2, 2, 3], decoder.map((value, i) => (i === 9 ? Number.NaN : value))] } as Arrays;
+  assert.is(await refusal(of({}, odd)), "The dictionary's decoder contains numbers that are not finite.");
+});
+
+test("pieces are whole rows in order, and as large as they may be", async () => {
+  const asked: [number, number][] = [];
+  const { pieces } = rowStream(
+    5,
+    3,
+    async (from, end) => {
+      asked.push([from, end]);
+      return Float32Array.from({ length: 3 * (end - from) }, (_, i) => 3 * from + i);
+    },
+    7,
+  );
+  const found: number[] = [];
+  for await (const piece of pieces()) found.push(...piece);
+  assert.equal(asked, [
+    [0, 2],
+    [2, 4],
+    [4, 5],
+  ]);
+  assert.equal(
+    found,
+    Array.from({ length: 15 }, (_, i) => i),
+  );
 });
 
 test("a block's files are its settings, its decoders and its encoder", () => {

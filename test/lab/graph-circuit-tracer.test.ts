@@ -166,7 +166,7 @@ test("a small graph has the ids, numbers and labels of circuit-tracer", () => {
   ]);
 });
 
-test("influence is the share of a node and all stronger ones, before pruning", () => {
+test("influence is the share of a node and all stronger ones, before pruning", async () => {
   // One target, one token, two nodes in one block: embedding, node 0, node 1, other neurons, rounding.
   const layout = { targets: 1, tokens: 1, nodes: 2, layers: 1 };
   const parts = Float32Array.from([
@@ -186,7 +186,7 @@ test("influence is the share of a node and all stronger ones, before pruning", (
     edges: { parts, columns, values: Float64Array.of(4, 2, 2) },
   } as never;
   const all = { nodeThreshold: 1, edgeThreshold: 1, most: 10 };
-  const pruned = pruneGraph(found, layout, [1], all);
+  const pruned = await pruneGraph(found, layout, [1], all);
   const { nodes, edges, cumulative } = listGraph(
     [{ position: 0, token: 1, weight: 1 }],
     found,

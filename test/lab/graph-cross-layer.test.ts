@@ -1,11 +1,11 @@
 /** Graphs with a cross-layer transcoder on the embedded model, and what else refuses one. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type Config, checkSubmission, type GraphResult } from "../../src/contracts/index.js";
-import { decodeSafetensors } from "../../src/formats/safetensors.js";
+import { decodeSafetensors, encodeSafetensors } from "../../src/formats/safetensors.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
 import { addSet, Dictionaries, setAt } from "../../src/library/index.js";
@@ -146,6 +146,83 @@ test("features, clamps and models of other depths refuse it with a sentence", as
   assert.is(
     await refusal(() => dictionaries.transcoders("clt", { ...size, nLayer: 9 })),
     "The dictionary clt-0 writes into blocks 0 to 7; the model's last block is 8.",
+  );
+});
+
+/** Writes circuit-tracer's files in Gemma Scope 2's layout, with a skip term if wanted. */
+function writeGemmaScope(from: string, to: string, skip?: Float32Array): void {
+  mkdirSync(to);
+  for (let layer = 0; layer < blocks; layer++) {
+    const arrays = ["enc", "dec"].flatMap((part) => [
+      ...decodeSafetensors(readFileSync(join(from, `W_${part}_${layer}.safetensors`))).tensors,
+    ]);
+    const of = (name: string) => new Map(arrays).get(`${name}_${layer}`)!.data as Float32Array;
+    const [encoder, decoder] = [of("W_enc"), of("W_dec")];
+    const count = blocks - layer;
+    const transposed = new Float32Array(encoder.length);
+    const written = new Float32Array(features * blocks * width);
+    for (let feature = 0; feature < features; feature++) {
+      for (let k = 0; k < width; k++) transposed[k * features + feature] = encoder[feature * width + k]!;
+      const own = decoder.subarray(feature * count * width, (feature + 1) * count * width);
+      written.set(own, (feature * blocks + layer) * width);
+    }
+    const vector = (name: string) => ({ shape: [of(name).length], data: of(name) });
+    const bytes = encodeSafetensors({
+      w_enc: { shape: [width, features], data: transposed },
+      w_dec: { shape: [features, blocks, width], data: written },
+      ...{ b_enc: vector("b_enc"), b_dec: vector("b_dec"), threshold: vector("threshold") },
+      ...(skip && { affine_skip_connection: { shape: [width, width], data: skip } }),
+    });
+    writeFileSync(join(to, `params_layer_${layer}.safetensors`), bytes);
+  }
+  writeFileSync(join(to, "config.json"), JSON.stringify({ architecture: "jump_relu", model_name: "toy" }));
+}
+
+test("Gemma Scope 2's layout of the same weights gives the same graph, and skip terms close", async () => {
+  const [same, theirs, affine] = [join(folder, "same"), join(folder, "theirs"), join(folder, "affine")];
+  mkdirSync(same);
+  writeCrossLayer(same, { width, features, blocks, input: "mlp.hook_in" });
+  writeGemmaScope(same, theirs);
+  const skip = Float32Array.from({ length: width * width }, (_, i) => 0.05 * Math.sin(i));
+  writeGemmaScope(same, affine, skip);
+  for (const [name, place] of [
+    ["same", same],
+    ["theirs", theirs],
+    ["affine", affine],
+  ] as const)
+    await addSet(dictionaries, name, place, (await setAt(place, undefined))!);
+  const asked = { measured: 8 };
+  const [one, other] = [
+    await graph({ transcoders: "same", ...asked }),
+    await graph({ transcoders: "theirs", ...asked }),
+  ];
+  assert.equal(
+    other.transcoders?.blocks.map(({ layer, writes_blocks }) => [layer, writes_blocks]),
+    one.transcoders?.blocks.map(({ layer, writes_blocks }) => [layer, writes_blocks]),
+  );
+  assert.equal([other.nodes, other.edges], [one.nodes, one.edges]);
+  const skipped = await graph({ transcoders: "affine", ...asked });
+  assert.ok(skipped.closing.worst < 1e-4, `${skipped.closing.worst}`);
+  assert.ok(skipped.closing.frozen! < 1e-4, `${skipped.closing.frozen}`);
+  assert.not.equal(skipped.edges, one.edges);
+});
+
+test("what a cross-layer feature raises is the sum of its rows", async () => {
+  const { features: described } = await graph({ transcoders: "clt", measured: 0 });
+  const one = described!.find(({ layer }) => layer < 6)!;
+  const { tensors } = decodeSafetensors(readFileSync(join(set, `W_dec_${one.layer}.safetensors`)));
+  const written = tensors.get(`W_dec_${one.layer}`)!.data as Float32Array;
+  const sum = new Float32Array(width);
+  const count = blocks - one.layer;
+  for (let block = 0; block < count; block++)
+    for (let k = 0; k < width; k++) sum[k]! += written[(one.index * count + block) * width + k]!;
+  const context = await model.createContext({ nCtx: 8 });
+  const logits = await context.lensLogits(sum);
+  await context.close();
+  const best = [...logits.keys()].sort((a, b) => logits[b]! - logits[a]!).slice(0, 5);
+  assert.equal(
+    one.raised?.map(({ token_id }) => token_id),
+    best,
   );
 });
 

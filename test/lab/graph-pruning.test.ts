@@ -3,8 +3,14 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { leastInfluence, type PrunedEdge, strongestEdges } from "../../src/operations/graph/run-edges.js";
-import { pruneGraph, threshold } from "../../src/operations/graph/run-pruning.js";
+import {
+  type Edges,
+  leastInfluence,
+  type PrunedEdge,
+  strongestEdges,
+} from "../../src/operations/graph/run-edges.js";
+import { Pause } from "../../src/operations/graph/run-pause.js";
+import { pruneGraph } from "../../src/operations/graph/run-pruning.js";
 
 /**
  * One target, two tokens, two nodes in one block: columns are embeddings 0 and 1, nodes 0 and 1, other neurons at tokens 0
@@ -27,8 +33,8 @@ const near = (found: Iterable<number>, expected: number[]) => {
     assert.ok(Math.abs(list[i]! - value) < 1e-12, `${i}: ${list[i]}, ${value}`);
 };
 
-test("influence flows down every path, and is divided by its sum", () => {
-  const { influence, scores } = pruneGraph({ edges }, layout, [1], whole);
+test("influence flows down every path, and is divided by its sum", async () => {
+  const { influence, scores } = await pruneGraph({ edges }, layout, [1], whole);
   // The target passes 1/8, 2/8, 4/8 and 1/8 on. Node 1 gets 1/2 and passes 1/4, 1/8 and 1/8 on; node 0 gets 2/8 + 1/8.
   const node0 = 2 / 8 + 1 / 8;
   const all = [(node0 * 3) / 4, 1 / 8 + 1 / 4, node0, 1 / 2, node0 / 4, 1 / 8, 0, 1 / 8];
@@ -45,25 +51,22 @@ test("influence flows down every path, and is divided by its sum", () => {
   near([scores.completeness], [good / (1 + node0 + 1 / 2 + embeddings + errors)]);
 });
 
-test("the influence of targets is weighted", () => {
+test("the influence of targets is weighted", async () => {
   const two = { ...layout, targets: 2 };
   const both = Float32Array.from([...parts.subarray(0, 8), 0, 5, 0, 0, 0, 0, 0, 0, ...parts.subarray(8)]);
-  const { influence } = pruneGraph({ edges: { parts: both, columns: 8 } as never }, two, [0, 0.5], whole);
+  const { influence } = await pruneGraph(
+    { edges: { parts: both, columns: 8 } as never },
+    two,
+    [0, 0.5],
+    whole,
+  );
   near(influence, [0, 1, 0, 0, 0, 0, 0, 0]);
 });
 
-test("a threshold is the smallest of the largest values that have the share together", () => {
-  const values = Float64Array.of(1, 5, 2, 2);
-  assert.is(threshold(values, 0.5), 5);
-  assert.is(threshold(values, 0.51), 2);
-  assert.is(threshold(values, 0.91), 1);
-  assert.is(threshold(values, 0), 5);
-});
-
-test("pruning keeps strong nodes, all embeddings, and the edges between them", () => {
+test("pruning keeps strong nodes, all embeddings, and the edges between them", async () => {
   // Of the influence in total, 0.28 + 0.375 + 0.375 + 0.5 + 0.09 + 0.125 + 0.125, two thirds are these: node 1, then
   // embedding 1 and node 0, of 0.375 each.
-  const { kept, edges: found } = pruneGraph({ edges }, layout, [1], {
+  const { kept, edges: found } = await pruneGraph({ edges }, layout, [1], {
     nodeThreshold: 0.66,
     edgeThreshold: 1,
     most,
@@ -82,10 +85,10 @@ test("pruning keeps strong nodes, all embeddings, and the edges between them", (
   assert.is(found.length, 6);
 });
 
-test("a node that no kept edge leads to, or from, is dropped with its edges", () => {
+test("a node that no kept edge leads to, or from, is dropped with its edges", async () => {
   // Edges sum to 1.857; 0.5 of it is the target's edge from node 1 and node 0's from embedding 0. Then nothing leads from
   // node 0, and nothing to node 1.
-  const { kept, edges: found } = pruneGraph({ edges }, layout, [1], {
+  const { kept, edges: found } = await pruneGraph({ edges }, layout, [1], {
     nodeThreshold: 0.66,
     edgeThreshold: 0.5,
     most,
@@ -94,30 +97,34 @@ test("a node that no kept edge leads to, or from, is dropped with its edges", ()
   assert.equal(found, []);
 });
 
-const edgesOf =
-  (...influences: number[]): Parameters<typeof leastInfluence>[0] =>
-  (visit) => {
-    for (const [column, influence] of influences.entries()) visit(influence, 0, column);
-  };
+const edgesOf = (...influences: number[]): Edges => ({
+  rows: 1,
+  of: (row, visit) => {
+    for (const [column, influence] of influences.entries()) visit(influence, row, column);
+  },
+});
+const leastOf = (edges: Edges, share: number) => leastInfluence(edges, share, new Pause());
 
-test("the least influence is the smallest of the strongest that have the share together", () => {
-  const least = (share: number) => leastInfluence(edgesOf(1, 5, 2, 2), share);
-  assert.equal([0, 0.5, 0.51, 0.9, 0.91, 1].map(least), [5, 5, 2, 2, 1, 1]);
-  assert.is(leastInfluence(edgesOf(), 0.5), 0);
+test("the least influence is the smallest of the strongest that have the share together", async () => {
+  const of = async (edges: Edges, ...shares: number[]) =>
+    Promise.all(shares.map((share) => leastOf(edges, share)));
+  assert.equal(await of(edgesOf(1, 5, 2, 2), 0, 0.5, 0.51, 0.9, 0.91, 1), [5, 5, 2, 2, 1, 1]);
+  assert.is(await leastOf(edgesOf(), 0.5), 0);
   // These differ in the last bit, and add up to less than a half and to more.
   const [low, high] = [1, 1 + Number.EPSILON] as const;
-  assert.is(leastInfluence(edgesOf(low, high, 1.5), 0.42), 1.5);
-  assert.is(leastInfluence(edgesOf(low, high, 1.5), 0.5), high);
-  assert.is(leastInfluence(edgesOf(low, high, 1.5), 0.8), low);
+  assert.equal(await of(edgesOf(low, high, 1.5), 0.42, 0.5, 0.8), [1.5, high, low]);
   // The sums of these round, so that all of them together seem too few.
-  const rounding = edgesOf(0.8, 0.73, 0.7, 0.52, 0.45, 0.0501, 0.0499);
-  assert.is(leastInfluence(rounding, 1), 0.0499);
+  assert.is(await leastOf(edgesOf(0.8, 0.73, 0.7, 0.52, 0.45, 0.0501, 0.0499), 1), 0.0499);
 });
 
-test("the strongest edges are in order, and the first of equal ones", () => {
-  const columns = (most: number) => strongestEdges(edgesOf(2, 5, 2, 1, 2), most).map(({ column }) => column);
-  assert.equal([1, 2, 3, 4, 9].map(columns), [[1], [1, 0], [1, 0, 2], [1, 0, 2, 4], [1, 0, 2, 4, 3]]);
-  assert.equal(strongestEdges(edgesOf(), 3), []);
+test("the strongest edges are in order, and the first of equal ones", async () => {
+  const found: number[][] = [];
+  for (const most of [1, 2, 3, 4, 9]) {
+    const edges = await strongestEdges(edgesOf(2, 5, 2, 1, 2), most, new Pause());
+    found.push(edges.map(({ column }) => column));
+  }
+  assert.equal(found, [[1], [1, 0], [1, 0, 2], [1, 0, 2, 4], [1, 0, 2, 4, 3]]);
+  assert.equal(await strongestEdges(edgesOf(), 3, new Pause()), []);
 });
 
 /** What pruning keeps, from a list of all edges between columns that are kept. */
@@ -138,7 +145,7 @@ function connected(all: PrunedEdge[], edgeThreshold: number, targets: number, to
   }
 }
 
-test("pruned edges are those of a list of all edges", () => {
+test("pruned edges are those of a list of all edges", async () => {
   const [targets, tokens, nodes, layers] = [2, 3, 25, 2];
   const columns = tokens + nodes + 2 * layers * tokens;
   let seed = 7;
@@ -156,9 +163,9 @@ test("pruned edges are those of a list of all edges", () => {
   const size = { targets, tokens, nodes, layers };
   for (const nodeThreshold of [1, 0.7]) {
     // Everything first, for the influence of each edge between kept columns.
-    const whole = pruneGraph(graph, size, [0.7, 0.3], { nodeThreshold, edgeThreshold: 1, most: 1e6 });
+    const whole = await pruneGraph(graph, size, [0.7, 0.3], { nodeThreshold, edgeThreshold: 1, most: 1e6 });
     for (const edgeThreshold of [0.98, 0.8, 0.5, 0.2]) {
-      const { edges, all, kept } = pruneGraph(graph, size, [0.7, 0.3], {
+      const { edges, all, kept } = await pruneGraph(graph, size, [0.7, 0.3], {
         nodeThreshold,
         edgeThreshold,
         most: 20,
@@ -175,16 +182,19 @@ test("pruned edges are those of a list of all edges", () => {
   }
 });
 
-test("a graph of millions of edges is pruned in a heap of 64 MB", () => {
+test("a graph of millions of edges is pruned in a heap of 64 MB, between other work", () => {
   const script = fileURLToPath(new URL("./fixtures/wide-graph.ts", import.meta.url));
   const found = execFileSync(process.execPath, ["--max-old-space-size=64", "--import", "tsx", script], {
     encoding: "utf8",
   });
-  const { edges, count, listed, strongest } = JSON.parse(found);
+  const { edges, count, listed, strongest, turns, ended } = JSON.parse(found);
   assert.ok(edges > 4_000_000, `${edges}`);
   assert.is(count, edges);
   assert.is(listed, 1000);
   assert.is(strongest, "0 3003");
+  // Each of the passes over the edges has at least one pause.
+  assert.ok(turns >= 5, `${turns} turns of the event loop`);
+  assert.is(ended, "enough");
 });
 
 test.run();

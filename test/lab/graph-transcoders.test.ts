@@ -4,7 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { type Config, checkSubmission, type GraphResult } from "../../src/contracts/index.js";
+import {
+  type Config,
+  checkSubmission,
+  type FeaturesResult,
+  type GraphResult,
+} from "../../src/contracts/index.js";
 import { InvalidInput } from "../../src/contracts/invalid-input.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
 import { StageClock } from "../../src/lab/stage-clock.js";
@@ -114,6 +119,53 @@ test("the most influential features are chosen, and the others are summed up", a
   assert.ok(near(own!.direct.errors, all!.direct.errors));
   assert.ok(some.result.scores.rest! > 0);
   assert.ok(some.result.scores.replacement < whole.result.scores.replacement);
+});
+
+test("features are described by their tokens in the prompt and by what their rows raise", async () => {
+  const { result } = await graph({ transcoders: "set", nodes: 7500, measured: 0, node_threshold: 1 });
+  const shown = new Set(
+    result.nodes
+      .filter(({ kind }) => kind === "feature")
+      .sort((a, b) => b.influence - a.influence)
+      .map(({ layer, index }) => `${layer} ${index}`),
+  );
+  const described = result.features!;
+  assert.equal(
+    described.map(({ layer, index }) => `${layer} ${index}`),
+    [...shown].slice(0, 100),
+  );
+  const one = described[0]!;
+  // `features` reads the same prompt, with pages of this feature.
+  const read = (await runOperation({
+    config: checkSubmission({
+      ...{ operation: "features", model: "demo", prompt, dictionary: `set-${one.layer}`, top: 64 },
+      pages: [one.index],
+    }) as Config,
+    ...{ model, artifacts: new Artifacts(mkdtempSync(join(folder, "job-"))), clock: new StageClock() },
+    progress: () => {},
+    openOther: () => Model.open(demoModelPath),
+  })) as unknown as FeaturesResult;
+  const active = read.texts[0]!.top.flatMap((list, position) =>
+    position === 0
+      ? [] // the first token is constant in the graph
+      : list
+          .filter(({ feature }) => feature === one.index)
+          .map(({ activation }) => ({ position, activation })),
+  );
+  active.sort((a, b) => b.activation - a.activation);
+  assert.is(one.active_tokens, active.length);
+  assert.equal(
+    one.strongest.map(({ position }) => position),
+    active.slice(0, 3).map(({ position }) => position),
+  );
+  for (const [i, { activation }] of one.strongest.entries())
+    assert.ok(Math.abs(activation - active[i]!.activation) < 1e-4 * activation);
+  const [page] = read.pages!;
+  const named = (list: typeof one.raised) => list!.map(({ token_id, token }) => [token_id, token]);
+  assert.equal(named(one.raised), named(page!.raised!.slice(0, 5)));
+  for (const [i, { effect }] of one.raised!.entries())
+    assert.ok(Math.abs(effect - page!.raised![i]!.effect) < 1e-5);
+  assert.ok(one.raised!.every(({ effect }, i) => i === 0 || effect <= one.raised![i - 1]!.effect));
 });
 
 test("zero_positions, a single transcoder and a missing one", async () => {

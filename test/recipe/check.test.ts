@@ -12,7 +12,7 @@ import {
   tasksOf,
   withPicked,
 } from "../../src/recipe/outcome.js";
-import { variantsOf } from "../../src/recipe/steps.js";
+import { keptNames, variantsOf } from "../../src/recipe/steps.js";
 import { type Base, base, check, refusal, told } from "./a-recipe.js";
 
 const forms = { make: ["Q8_0"], texts: ["a", "b"], layers: [1] };
@@ -228,7 +228,7 @@ test("a saved item has one layer in each model, and one kind for later steps", (
     );
   const recipe = check(training);
   const [task] = tasksOf(recipe, { id: "demo", tested: true, layers: { one: [5] } }) as LabTask[];
-  assert.equal(task?.keep, { name: "p", kind: "probe", layer: 5 });
+  assert.equal(task?.keep, { name: "p", kind: "probe", layers: [5] });
   assert.equal(task?.settings, { layers: [5], examples });
 });
 
@@ -297,6 +297,63 @@ test("lists of texts are the recipe's own, or another's, which is reported", () 
     refusal(() => checkRecipe(base(), { nothing: [] })),
     "The recipe has no texts nothing; it has none.",
   );
+});
+
+const graph = (transcoders: string) => ({ operation: "graph", prompt: "The capital", transcoders });
+const sae = (layers: number[]) => ({
+  operation: "sae",
+  layers,
+  target: "ffn_out",
+  point: "ffn_in",
+  examples,
+});
+
+test("dictionaries of several layers are saved as a set, and a recipe may name given ones", () => {
+  const sets = (r: Base) => {
+    Object.assign(r, { dictionaries: { given: { what: "A set." } } });
+    r.steps[0] = { id: "one", what: "train", keep: "own", request: sae([2, 3]) };
+    r.steps[1] = { id: "two", what: "graph", request: graph("own") };
+  };
+  assert.is(told(sets).slice(0, 9), "accepted:");
+  const cases: [(recipe: Base) => unknown, string][] = [
+    [(r) => Object.assign(r.steps[1]!, { request: graph("given") }), "accepted:"],
+    [(r) => Object.assign(r.steps[1]!, { request: graph("own-2") }), "accepted:"],
+    [
+      (r) => Object.assign(r.steps[1]!, { request: graph("ow") }),
+      "Step two: no earlier step saves transcoders ow.",
+    ],
+    [
+      (r) => Object.assign(r.steps[1]!, { request: graph("own-4") }),
+      "Step two: no earlier step saves transcoders own-4.",
+    ],
+    [
+      (r) => r.steps.push({ id: "three", what: "train", keep: "own", request: sae([3, 4]) }),
+      "Step three: own-3 was already saved by an earlier step.",
+    ],
+    [(r) => r.steps.push({ id: "three", what: "train", keep: "own", request: sae([4, 5]) }), "accepted:"],
+    [
+      (r) => r.steps.push({ id: "three", what: "train", keep: "given", request: sae([4]) }),
+      "Step three: given was already saved by an earlier step.",
+    ],
+    [
+      (r) => Object.assign(r.models[1]!, { layers: { one: [7] } }),
+      "Model owner/name has 1 layers for one, which saves a set of several.",
+    ],
+    [(r) => Object.assign(r.models[1]!, { layers: { one: [7, 8, 9] } }), "accepted:"],
+  ];
+  for (const [change, sentence] of cases) {
+    const said = told((recipe) => {
+      sets(recipe);
+      change(recipe);
+    });
+    assert.is(said.slice(0, sentence.length), sentence);
+    if (sentence !== "accepted:") assert.is(said, sentence);
+  }
+  const recipe = check(sets);
+  const [task] = tasksOf(recipe, { id: "demo", tested: true, layers: { one: [5, 6] } }) as LabTask[];
+  assert.equal(task?.keep, { name: "own", kind: "dictionary", layers: [5, 6] });
+  assert.equal(keptNames("own", [5, 6]), ["own-5", "own-6"]);
+  assert.equal(keptNames("own", [5]), ["own"]);
 });
 
 test.run();

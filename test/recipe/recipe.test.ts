@@ -271,7 +271,7 @@ test("a trained item is available to later steps, as is a chosen feature", () =>
   const model = chooseModel(recipe, undefined);
   assert.is(modelText(recipe, model), "demo, q8: demo in Q8_0");
   const tasks = tasksOf(recipe, { ...model, variants: { q8: { id: "/tmp/q8.gguf" } } });
-  assert.equal((tasks[0] as LabTask).keep, { name: "words", kind: "dictionary", layer: 5 });
+  assert.equal((tasks[0] as LabTask).keep, { name: "words", kind: "dictionary", layers: [5] });
   assert.is((tasks[5] as LabTask).settings.other, "/tmp/q8.gguf");
   assert.equal([(tasks[2] as ContrastTask).top, (tasks[3] as ContrastTask).top], [5, 5]);
   const steered = withPicked((tasks[4] as LabTask).settings, new Map([["pick", { feature: 17 }]]));
@@ -301,7 +301,7 @@ test("the names in a recipe refer to its own earlier steps", () => {
     ],
     [
       (steps) => Object.assign(steps[0]!.request!, { layers: [4, 5] }),
-      /keep requires exactly one entry in layers, got 2/,
+      /Step read: no earlier step saves a dictionary words\./, // a set: words-4, words-5
     ],
     [(steps) => Object.assign(steps[5]!.request!, { other: "/a.gguf" }), /other must be {"variant": NAME}/],
     [

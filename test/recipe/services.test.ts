@@ -1,9 +1,13 @@
 /** Preparations of a recipe's run: forms of the model, names in a service's library. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Transport } from "../../src/client/transport.js";
 import type { Recipe, RecipeModel } from "../../src/contracts/recipe.js";
 import { Claims } from "../../src/recipe/claims.js";
+import { openRecipeLab } from "../../src/recipe/lab-steps.js";
 import { makeVariants } from "../../src/recipe/made-variants.js";
 import { Refused, standIn } from "../cli/stand-in.js";
 
@@ -50,6 +54,61 @@ test("a name in use is refused; borrowed names are restored after failures", asy
     ]);
   } finally {
     await service.close();
+  }
+});
+
+test("given dictionaries are added under the recipe's names, and removed at the end", async () => {
+  const service = await standIn();
+  const folder = mkdtempSync(join(tmpdir(), "tapline-recipe-set-"));
+  try {
+    for (const layer of [0, 12]) {
+      mkdirSync(join(folder, `layer-${layer}`));
+      writeFileSync(join(folder, `layer-${layer}`, `sae-layer-${layer}.safetensors`), "");
+    }
+    const http = new Transport(service.url, 5000);
+    const recipe = {
+      dictionaries: { set: { what: "A set from somewhere." }, one: { what: "One.", from: "owner/name/one" } },
+      steps: [],
+    } as unknown as Recipe;
+    const model = { id: "demo", tested: true };
+    const open = async () => ({ http, close: async () => {} }) as never;
+    const options = { model, signal: new AbortController().signal, onStage: () => {} };
+    const refused = (dictionaries: Record<string, string>) =>
+      openRecipeLab(open, recipe, { ...options, dictionaries }).then(
+        () => "opened",
+        (error: Error) => error.message,
+      );
+    assert.is(await refused({}), "The recipe needs set: use --dictionary set=FOLDER. A set from somewhere.");
+    assert.is(
+      await refused({ sets: folder }),
+      "The recipe has no dictionary sets that could be given; it has set, one.",
+    );
+    const path = join(folder, "layer-0", "sae-layer-0.safetensors");
+    const names = ["set-0", "set-12", "one"];
+    service.answers = Object.fromEntries(
+      names.flatMap((name) => [
+        [`PUT /lab/dictionaries/${name}`, { name }],
+        [`DELETE /lab/dictionaries/${name}`, { deleted: true }],
+      ]),
+    );
+    const lab = await openRecipeLab(open, recipe, { ...options, dictionaries: { set: folder } });
+    const asked = service.asked().filter(([what]) => what?.startsWith("PUT"));
+    assert.equal(
+      asked.map(([what]) => what),
+      names.map((name) => `PUT /lab/dictionaries/${name}`),
+    );
+    assert.equal(
+      asked.map(([, body]) => body),
+      [{ from: path }, { from: path.replaceAll("layer-0", "layer-12") }, { from: "owner/name/one" }],
+    );
+    await lab.close();
+    assert.equal(
+      service.asked().slice(-3),
+      names.map((name) => [`DELETE /lab/dictionaries/${name}`]),
+    );
+  } finally {
+    await service.close();
+    rmSync(folder, { recursive: true, force: true });
   }
 });
 

@@ -1,9 +1,10 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
+import { planSafetensors } from "../../src/formats/safetensors.js";
 import { filledSettings, trainingBytes } from "../../src/lab/training/settings.js";
 import { layoutScripts, writeLayouts } from "../dictionaries/cases.js";
 import { tryMutants } from "../dictionaries/mutants.js";
@@ -11,6 +12,7 @@ import { seed } from "../support/fc.js";
 import { module, moduleAt } from "../support/program.js";
 import { pythonWith } from "../support/python.js";
 import { TestRandom } from "../support/random.js";
+import { writeSetConfig } from "../support/random-transcoders.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-mutants-"));
 test.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -53,6 +55,41 @@ function memoryOfTraining(settings: object): number {
   const said = execFileSync(process.execPath, [...module, "--input-type=module", "-e", body]);
   return Number(said.toString());
 }
+
+test("a cross-layer transcoder is added in a quarter of its size", () => {
+  const place = join(folder, "cross-layer");
+  mkdirSync(place);
+  // 1.2 GB of decoders, of which the file system stores nothing.
+  const [features, blocks, width] = [2048, 96, 1536];
+  const vector = (length: number) => ({ dtype: "F32" as const, shape: [length] });
+  const matrix = (...shape: number[]) => ({ dtype: "F32" as const, shape });
+  for (const [name, tensors] of [
+    [
+      "W_enc_0.safetensors",
+      { W_enc_0: matrix(features, width), b_enc_0: vector(features), b_dec_0: vector(width) },
+    ],
+    ["W_dec_0.safetensors", { W_dec_0: matrix(features, blocks, width) }],
+  ] as const) {
+    const { head, bytes } = planSafetensors(tensors);
+    writeFileSync(join(place, name), head);
+    truncateSync(join(place, name), bytes);
+  }
+  writeSetConfig(place, { kind: "cross_layer_transcoder" });
+  const body = `
+    import { readFileSync } from "node:fs";
+    const { Dictionaries } = await import(${JSON.stringify(moduleAt("library/index"))});
+    const most = () => 1024 * Number(/VmHWM:\\s+(\\d+)/.exec(readFileSync("/proc/self/status", "utf8"))[1]);
+    const before = most();
+    const { writes_blocks } = await new Dictionaries(${JSON.stringify(join(folder, "home"))}).add("one",
+      ${JSON.stringify(join(place, "W_enc_0.safetensors"))});
+    console.log(JSON.stringify({ memory: most() - before, writes_blocks }));`;
+  const said = execFileSync(process.execPath, [...module, "--input-type=module", "-e", body]);
+  const { memory, writes_blocks } = JSON.parse(said.toString());
+  const whole = 4 * features * blocks * width;
+  console.log(`${(memory / 2 ** 20).toFixed(0)} MB for ${(whole / 2 ** 20).toFixed(0)} MB`);
+  assert.is(writes_blocks, blocks);
+  assert.ok(memory < 0.25 * whole, `${memory} bytes of ${whole}`);
+});
 
 const [rows, hidden] = [2048, 128];
 const rowsFile = join(folder, "rows");

@@ -30,6 +30,7 @@ import {
 import { unexpectedRefusals } from "./architectures/refusals.js";
 import type { Outcome } from "./architectures/report.js";
 import { runCheck } from "./architectures/run-check.js";
+import { uncovered } from "./architectures/wiring.js";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const script = (name: string) => fileURLToPath(new URL(`./architectures/${name}.ts`, import.meta.url));
@@ -126,8 +127,10 @@ async function main(): Promise<boolean> {
     const enough = count("holds") >= least;
     if (!enough) console.log(`At least ${least} must hold.`);
     const unexpected = unexpectedRefusals(outcomes, kind);
+    const missing = kind === "all" && values.only === undefined ? uncovered(outcomes) : [];
+    if (missing.length > 0) console.log(`No graph of features covers: ${missing.join(", ")}.`);
     if (unexpected.length > 0) console.log(`Refused, and not expected to be: ${unexpected.join(", ")}.`);
-    return enough && unexpected.length === 0 && count("failed") === 0;
+    return enough && missing.length === 0 && unexpected.length === 0 && count("failed") === 0;
   } finally {
     await cleanUp();
   }

@@ -34,7 +34,7 @@ async function check(what: string, setting: Setting): Promise<boolean> {
       })),
     });
     await model.close();
-    const found = compare(folder, setting, traced, ours);
+    const found = await compare(folder, setting, traced, ours);
     console.log(`${what}: ${traced.features} features, ${found.kept} after pruning`);
     const figures = [
       { what: "features that both have", value: traced.features, bound: 100, atLeast: true },

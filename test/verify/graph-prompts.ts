@@ -1,13 +1,20 @@
 /**
  * Attribution graphs over many prompts of the real models, resumable: `npm run verify:graph-prompts -- removals`, how well estimates
- * predict removals (SmolLM2-135M and Gemma 3 270M, 100 prompts), and `-- forms`, graphs of F16 against Q4_K_M (SmolLM2-135M, 20
- * prompts; with `--transcoders NAME` also the share of errors). Prompts are beginnings of introductions in Wikipedia.
+ * predict removals (SmolLM2-135M and Gemma 3 270M in Q4_K_M, 100 prompts), and `-- forms`, graphs of F16 against Q4_K_M
+ * (SmolLM2-135M, 20 prompts; with `--transcoders` of features and with the share of errors, from the set that `npm run
+ * real:transcoders` makes). Prompts are beginnings of introductions in Wikipedia that no set is trained on.
  */
-import { appendFile, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { appendFile, mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { type Config, checkSubmission, type GraphResult } from "../../src/contracts/index.js";
+import {
+  type Config,
+  checkSubmission,
+  type GraphNode,
+  type GraphResult,
+  type MeasuredNode,
+} from "../../src/contracts/index.js";
 import { pairNodes } from "../../src/findings/graph-difference.js";
 import { bootstrap } from "../../src/findings/uncertainty.js";
 import { Artifacts } from "../../src/lab/artifacts.js";
@@ -17,13 +24,24 @@ import { runOperation } from "../../src/operations/runs.js";
 import { realFolder } from "../support/real/cache.js";
 import { encyclopediaTexts } from "../support/real/encyclopedia.js";
 import { gemma3Model, smolLm2Model } from "../support/real/models.js";
+import { fullTexts } from "../support/real/transcoders.js";
 
 const resamples = 2000;
 /** Words of a prompt: about ten tokens, and a next token that the words before it suggest. */
 const words = 8;
+/**
+ * Of a graph whose nodes are removed: what comes through a node does not depend on how many others are nodes, and edges cost as much
+ * as the nodes' number.
+ */
+const removedOf = { nodes: 100, measured: 50 };
+/** Of a graph that is compared: the defaults, without removals. */
+const comparedOf = { nodes: 500, measured: 0 };
+
+type Kind = MeasuredNode["kind"];
 
 interface Removals {
   prompt: string;
+  kinds: Kind[];
   estimates: number[];
   effects: number[];
   correlation: number | null;
@@ -31,8 +49,10 @@ interface Removals {
 
 interface Forms {
   prompt: string;
-  /** Nodes of both graphs over nodes of either one. */
+  /** Neurons and heads, or features, that are in both pruned graphs, over those in either one. */
   overlap: number;
+  /** Share of the influence of each graph's neurons and heads, or features, that those in both have. */
+  common: [number, number];
   /** Share of the influence that starts at errors, in each form; null without transcoders. */
   errors: [number | null, number | null];
   /** Share that starts at embeddings, in each form. */
@@ -44,63 +64,95 @@ interface Forms {
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { prompts: { type: "string" }, transcoders: { type: "string" }, model: { type: "string" } },
+    options: {
+      prompts: { type: "string" },
+      model: { type: "string" },
+      transcoders: { type: "boolean", default: false },
+      texts: { type: "string", default: String(fullTexts) },
+    },
   });
   const [what] = positionals;
-  const prompts = (await encyclopediaTexts())
-    .slice(-200)
-    .map((text) => text.split(" ").slice(0, words).join(" "));
+  const all = [
+    ...new Set(
+      (await encyclopediaTexts()).slice(-200).map((text) => text.split(" ").slice(0, words).join(" ")),
+    ),
+  ];
   if (what === "removals") {
-    for (const name of values.model === undefined ? ["smollm2", "gemma3"] : [values.model]) {
-      await removals(name, prompts.slice(0, Number(values.prompts ?? 100)));
-    }
-  } else if (what === "forms")
-    await forms(prompts.slice(0, Number(values.prompts ?? 20)), values.transcoders);
-  else throw new Error("Expected removals or forms.");
+    for (const name of values.model === undefined ? ["smollm2", "gemma3"] : [values.model])
+      await removals(name, all.slice(0, Number(values.prompts ?? 100)));
+  } else if (what === "forms") {
+    const prompts = all.slice(0, Number(values.prompts ?? 20));
+    await forms(prompts, values.transcoders ? await finishedSet(Number(values.texts)) : undefined);
+  } else throw new Error("Expected removals or forms.");
 }
 
 async function removals(name: string, prompts: string[]): Promise<void> {
   const path = name === "smollm2" ? (await smolLm2Model()).q4_k_m : (await gemma3Model()).q4_k_m;
-  const rows = await eachPrompt<Removals>(`removals-${name}`, prompts, async (prompt) => {
-    const { measured } = await graph(path, { prompt, nodes: 500, measured: 50 });
+  const rows = await eachPrompt<Removals>(`removals-${name}`, removedOf, prompts, async (prompt) => {
+    const { measured } = await graph(path, { prompt, ...removedOf });
     const nodes = measured?.nodes ?? [];
     return {
       ...{ prompt, correlation: measured?.correlation ?? null },
+      kinds: nodes.map(({ kind }) => kind),
       estimates: nodes.map(({ estimate }) => estimate),
       effects: nodes.map(({ effect }) => effect),
     };
   });
   const own = rows.flatMap(({ correlation }) => correlation ?? []);
-  const mean = (values: readonly number[], times: Uint32Array) =>
-    values.reduce((sum, value, i) => sum + value * (times[i] ?? 0), 0) /
-    times.reduce((sum, one) => sum + one, 0);
-  const [average] = bootstrap(own.length, { resamples, seed: 0 }, (times) => [mean(own, times)]);
+  const [average] = bootstrap(own.length, { resamples, seed: 0 }, (times) => [meanOf(own, times)]);
+  const kinds = ["neuron", "head"] as const;
   // Resampled by prompt: removals of one prompt are not independent.
-  const [pooled] = bootstrap(rows.length, { resamples, seed: 0 }, (times) => [pearson(rows, times)]);
-  console.log(
-    `${name}: ${rows.length} prompts, ${rows.reduce((sum, { effects }) => sum + effects.length, 0)} removals`,
-  );
-  print("mean of the prompts' Pearson correlations", average);
+  const [pooled, neurons, heads, signs] = bootstrap(rows.length, { resamples, seed: 0 }, (times) => [
+    pearson(rows, times),
+    ...kinds.map((kind) => pearson(rows, times, kind)),
+    sameSign(rows, times),
+  ]);
+  const count = (kind?: Kind) =>
+    rows.reduce((sum, row) => sum + row.kinds.filter((one) => one === (kind ?? one)).length, 0);
+  console.log(`${name}: ${rows.length} prompts, ${count()} removals`);
+  print(`mean of ${own.length} prompts' Pearson correlations`, average);
   print("Pearson correlation of all removals", pooled);
+  print(`Pearson correlation of ${count("neuron")} neurons`, neurons);
+  print(`Pearson correlation of ${count("head")} heads`, heads);
+  print("share of effects with the sign of the estimate", signs);
 }
 
-async function forms(prompts: string[], transcoders: string | undefined): Promise<void> {
+async function forms(prompts: string[], set: { name: string; home: string } | undefined): Promise<void> {
   const model = await smolLm2Model();
-  const more = transcoders === undefined ? {} : { transcoders };
-  const rows = await eachPrompt<Forms>(`forms-${transcoders ?? "relp"}`, prompts, async (prompt) => {
-    const asked = { prompt, nodes: 500, measured: 0, ...more };
-    const [one, other] = [await graph(model.f16, asked), await graph(model.q4_k_m, asked)];
-    const { both, onlyOne, onlyOther } = pairNodes(one, other);
-    const isInner = ({ nodes }: GraphResult, at: number) =>
-      !["embedding", "target"].includes(nodes[at]?.kind ?? "");
-    const [common, first, second] = [
-      both.filter((pair) => isInner(one, pair.one)).length,
-      onlyOne.filter((at) => isInner(one, at)).length,
-      onlyOther.filter((at) => isInner(other, at)).length,
+  if (set !== undefined) process.env.TAPLINE_HOME = set.home;
+  // No set is trained on first tokens, which are attention sinks.
+  const asked = { ...comparedOf, ...(set && { transcoders: "block", zero_positions: 1 }) };
+  const rows = await eachPrompt<Forms>(`forms-${set?.name ?? "relp"}`, asked, prompts, async (prompt) => {
+    const [one, other] = [
+      await graph(model.f16, { prompt, ...asked }),
+      await graph(model.q4_k_m, { prompt, ...asked }),
+    ];
+    const pairs = pairNodes(one, other);
+    const inner = ({ nodes }: GraphResult, at: number) =>
+      ["neuron", "head", "feature"].includes((nodes[at] as GraphNode).kind);
+    const both = pairs.both.filter((pair) => inner(one, pair.one));
+    const influence = (of: GraphResult, nodes: readonly number[]) =>
+      nodes.reduce((sum, at) => sum + (of.nodes[at] as GraphNode).influence, 0);
+    const share = (of: GraphResult, common: readonly number[]) => {
+      const every = [...of.nodes.keys()].filter((at) => inner(of, at));
+      return influence(of, common) / influence(of, every);
+    };
+    const either =
+      both.length +
+      pairs.onlyOne.filter((at) => inner(one, at)).length +
+      pairs.onlyOther.filter((at) => inner(other, at)).length;
+    const common: Forms["common"] = [
+      share(
+        one,
+        both.map((pair) => pair.one),
+      ),
+      share(
+        other,
+        both.map((pair) => pair.other),
+      ),
     ];
     return {
-      prompt,
-      overlap: common / Math.max(1, common + first + second),
+      ...{ prompt, overlap: both.length / either, common },
       errors: [one.scores.errors ?? null, other.scores.errors ?? null],
       replacement: [one.scores.replacement, other.scores.replacement],
       sameAnswer: one.targets[0]?.token_id === other.targets[0]?.token_id,
@@ -109,27 +161,47 @@ async function forms(prompts: string[], transcoders: string | undefined): Promis
   const figure = (name: string, of: (row: Forms) => number | null) => {
     const values = rows.flatMap((row) => of(row) ?? []);
     if (values.length === 0) return;
-    const [found] = bootstrap(values.length, { resamples, seed: 0 }, (times) => [
-      values.reduce((sum, value, i) => sum + value * (times[i] ?? 0), 0) / values.length,
-    ]);
+    const [found] = bootstrap(values.length, { resamples, seed: 0 }, (times) => [meanOf(values, times)]);
     print(name, found);
   };
-  console.log(`F16 against Q4_K_M: ${rows.length} prompts`);
+  const difference = ([first, second]: readonly (number | null)[]) =>
+    first == null || second == null ? null : second - first;
+  console.log(`F16 against Q4_K_M: ${rows.length} prompts, ${set?.name ?? "neurons and heads"}`);
   figure("overlap of pruned nodes (intersection over union)", ({ overlap }) => overlap);
+  figure("influence of the nodes that both have, F16", ({ common: [value] }) => value);
+  figure("influence of the nodes that both have, Q4_K_M", ({ common: [, value] }) => value);
   figure("influence that starts at errors, F16", ({ errors: [value] }) => value);
   figure("influence that starts at errors, Q4_K_M", ({ errors: [, value] }) => value);
+  figure("influence that starts at errors, Q4_K_M minus F16", ({ errors }) => difference(errors));
   figure("influence that starts at embeddings, F16", ({ replacement: [value] }) => value);
   figure("influence that starts at embeddings, Q4_K_M", ({ replacement: [, value] }) => value);
+  figure("influence that starts at embeddings, Q4_K_M minus F16", (row) => difference(row.replacement));
   figure("same most probable token", ({ sameAnswer }) => (sameAnswer ? 1 : 0));
 }
 
-/** Runs what is not in the cache yet, and saves each prompt's row. */
+/** The set in the cache, as the library in which it was measured has it. It takes hours to train, so it is not started here. */
+async function finishedSet(texts: number): Promise<{ name: string; home: string }> {
+  const name = `transcoders-${texts}`;
+  const folder = join(realFolder, "smollm2-135m-instruct", name);
+  if ((await stat(join(folder, "fidelity.json")).catch(() => undefined)) === undefined)
+    throw new Error(`${folder} is not finished: npm run real:transcoders -- --texts ${texts} makes it.`);
+  return { name, home: join(folder, "home") };
+}
+
+function meanOf(values: readonly number[], times: Uint32Array): number {
+  const total = times.reduce((sum, one) => sum + one, 0);
+  return values.reduce((sum, value, i) => sum + value * (times[i] ?? 0), 0) / total;
+}
+
+/** Runs what is not in the cache yet, and saves each prompt's row. Rows of other settings are in other files. */
 async function eachPrompt<Row extends { prompt: string }>(
-  name: string,
+  what: string,
+  settings: Readonly<Record<string, number | string>>,
   prompts: readonly string[],
   work: (prompt: string) => Promise<Row>,
 ): Promise<Row[]> {
   const folder = join(realFolder, "graph-prompts");
+  const name = [what, ...Object.entries(settings).map((pair) => pair.join("-"))].join("-");
   await mkdir(folder, { recursive: true });
   const path = join(folder, `${name}.jsonl`);
   const text = await readFile(path, "utf8").catch(() => "");
@@ -176,11 +248,13 @@ function print(name: string, found: { value: number; low: number; high: number }
   console.log(`  ${name}: ${value} (95 % interval over prompts ${low} to ${high})`);
 }
 
-function pearson(rows: readonly Removals[], times: Uint32Array): number {
+/** Of all removals, or those of one kind. */
+function pearson(rows: readonly Removals[], times: Uint32Array, kind?: Kind): number {
   const sums = { n: 0, x: 0, y: 0, xx: 0, xy: 0, yy: 0 };
-  for (const [i, { estimates, effects }] of rows.entries()) {
+  for (const [i, { kinds, estimates, effects }] of rows.entries()) {
     const weight = times[i] ?? 0;
     for (const [at, x] of estimates.entries()) {
+      if (kind !== undefined && kinds[at] !== kind) continue;
       const y = effects[at] as number;
       sums.n += weight;
       sums.x += weight * x;
@@ -192,6 +266,16 @@ function pearson(rows: readonly Removals[], times: Uint32Array): number {
   }
   const { n, x, y, xx, xy, yy } = sums;
   return (n * xy - x * y) / Math.sqrt((n * xx - x * x) * (n * yy - y * y));
+}
+
+function sameSign(rows: readonly Removals[], times: Uint32Array): number {
+  let [same, all] = [0, 0];
+  for (const [i, { estimates, effects }] of rows.entries()) {
+    const weight = times[i] ?? 0;
+    all += weight * estimates.length;
+    same += weight * estimates.filter((estimate, at) => estimate * (effects[at] as number) > 0).length;
+  }
+  return same / all;
 }
 
 main()

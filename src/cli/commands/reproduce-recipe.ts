@@ -22,6 +22,7 @@ export interface RecipeOptions {
   lab?: string;
   url?: string;
   variant?: Record<string, string>;
+  dictionary?: Record<string, string>;
   out?: string;
   json?: boolean;
   quiet?: boolean;
@@ -34,7 +35,9 @@ export async function reproduceRecipe(
   options: RecipeOptions,
 ): Promise<{ held: boolean }> {
   checkPlaces(recipe, options);
-  const { lab, url, variant = {} } = options;
+  const { lab, url, variant = {}, dictionary = {} } = options;
+  const placed = (named: Record<string, string>) =>
+    Object.fromEntries(Object.entries(named).map(([name, of]) => [name, localPath(of)]));
   const signal = stoppable();
   const line = new ProgressLine(options.quiet ? { write: () => {} } : process.stderr);
   const onStage = (stage: string) => line.show(stage);
@@ -44,7 +47,8 @@ export async function reproduceRecipe(
     const { model, outcomes, files } = await runRecipe({
       ...{ name, recipe, signal, onStage, folder: folder.path },
       model: options.model && localPath(options.model),
-      variants: Object.fromEntries(Object.entries(variant).map(([form, of]) => [form, localPath(of)])),
+      variants: placed(variant),
+      dictionaries: placed(dictionary),
       async openLab() {
         const starting = () => onStage("starting a temporary Lab");
         const session = await openLab(lab, starting, { emptyLibrary: true });

@@ -32,6 +32,11 @@ export function registerReproduce(program: Command): void {
     .option("--model <model>", "use a different model from the recipe's default", filled)
     .addOption(labOption().argParser((text) => (text === "new" ? text : origin(text))))
     .option("--variant <name=model>", "use a different file for a variant of the model in the recipe", named)
+    .option(
+      "--dictionary <name=place>",
+      "a dictionary or set of transcoders that the recipe names and does not train",
+      named,
+    )
     .option("--texts <name=file>", "replace one of the recipe's text lists with your own file", named)
     .addOption(
       new Option("--url <url>", "a running tapline serve for live steps (default: start one)").argParser(
@@ -87,7 +92,7 @@ async function reproduce(name: string | undefined, options: ReproduceOptions): P
   }
   const { isStudyAddress } = await import("../../client/published-study.js");
   if (isStudyAddress(name)) {
-    for (const flag of ["variant", "texts", "url"] as const) {
+    for (const flag of ["variant", "dictionary", "texts", "url"] as const) {
       if (options[flag] !== undefined)
         throw new UsageError(`--${flag} is only for recipes, not for published studies.`);
     }

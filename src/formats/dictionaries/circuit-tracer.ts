@@ -65,10 +65,14 @@ export function describedSet(
       ...place.origin,
       ...(model !== undefined && { model }),
       prependBos: true,
-      // As circuit-tracer has it: the first turn's tokens of Gemma 3's instruct models, otherwise BOS.
-      zeroPositions: /gemma-3-.*-it$/.test(model ?? "") ? 4 : 1,
+      zeroPositions: zeroPositionsOf(model),
     },
   };
+}
+
+/** As circuit-tracer has it: the first turn's tokens of Gemma 3's instruct models, otherwise BOS. */
+export function zeroPositionsOf(model = ""): number {
+  return /gemma-3-.*-it$/.test(model) ? 4 : 1;
 }
 
 async function activationOf(

@@ -44,7 +44,7 @@ export async function readCrossLayer(
     ...{ layout, hidden, features, blocks },
     encoder: await arrays.read(`W_enc_${layer}`, features, hidden),
     encoderBias: await arrays.read(`b_enc_${layer}`, features),
-    decoder: await decoders.read(written, features, blocks, hidden),
+    decoder: decoders.stream(written, features, blocks, hidden),
     decoderBias: await arrays.read(`b_dec_${layer}`, hidden),
     activation: threshold === undefined ? "relu" : "jumprelu",
     ...(threshold && { threshold }),

@@ -1,4 +1,5 @@
 import { FormatError, quoted } from "../format-error.js";
+import { type RowStream, rowStream } from "./row-stream.js";
 
 /**
  * How a feature's activation follows from its pre-activation h: `relu` max(h, 0); `jumprelu` max(h, 0) where h >
@@ -47,8 +48,8 @@ export interface Dictionary {
   encoder: Float32Array;
   /** [features] */
   encoderBias: Float32Array;
-  /** [features, hidden] */
-  decoder: Float32Array;
+  /** [features, hidden]; of a cross-layer transcoder in pieces, see {@link blocks}. */
+  decoder: Float32Array | RowStream;
   /** [hidden] */
   decoderBias: Float32Array;
   /** [features], for `jumprelu`. */
@@ -61,7 +62,8 @@ export interface Dictionary {
   transcoder?: boolean;
   /**
    * For one block of a cross-layer transcoder: number of blocks whose points its features write into, from its own on. The
-   * decoder is then [features, blocks, hidden], and y is a part of each block's point.
+   * decoder is then a stream of [features, blocks, hidden], because it may be larger than memory, and y is a part of each
+   * block's point.
    */
   blocks?: number;
   /** [hidden, hidden], for a transcoder: row i is of output i. */
@@ -75,6 +77,8 @@ export interface Dictionary {
 export interface TensorSource {
   readonly shapes: ReadonlyMap<string, readonly number[]>;
   read(name: string): Promise<Float32Array>;
+  /** Entries `from` to `end` of an array's first dimension; absent if arrays are in memory. */
+  rows?(name: string, from: number, end: number): Promise<Float32Array>;
 }
 
 /** What a layout's reader returns; absent fields have the values of {@link plain}. */
@@ -92,10 +96,9 @@ export function plain() {
   };
 }
 
-type Weights = Pick<
-  Dictionary,
-  "hidden" | "features" | "encoder" | "encoderBias" | "decoder" | "decoderBias"
->;
+type Weights = Pick<Dictionary, "hidden" | "features" | "encoder" | "encoderBias" | "decoderBias"> & {
+  decoder: Float32Array;
+};
 
 /** The names of a layout's weights, and which of its matrices the file stores as [hidden, features]. */
 interface WeightNames extends Record<"encoder" | "encoderBias" | "decoder" | "decoderBias", string> {
@@ -168,11 +171,28 @@ export class Arrays {
   }
 
   async read(name: string, ...wanted: number[]): Promise<Float32Array> {
+    this.#check(name, wanted);
+    return this.source.read(name);
+  }
+
+  /** An array in pieces of whole entries of its first dimension. */
+  stream(name: string, ...wanted: number[]): RowStream {
+    this.#check(name, wanted);
+    const [count = 0, ...inner] = wanted;
+    const width = inner.reduce((product, length) => product * length, 1);
+    const { source } = this;
+    return rowStream(count, width, async (from, end) =>
+      source.rows === undefined
+        ? (await source.read(name)).subarray(from * width, end * width)
+        : source.rows(name, from, end),
+    );
+  }
+
+  #check(name: string, wanted: readonly number[]): void {
     const shape = this.shape(name);
     if (shape.length !== wanted.length || shape.some((length, i) => length !== wanted[i])) {
       throw new FormatError(`${name} has the shape [${shape.join(", ")}]; expected [${wanted.join(", ")}].`);
     }
-    return this.source.read(name);
   }
 
   /** A matrix that the file stores as [columns, rows]. */
@@ -232,7 +252,7 @@ export function rowLengths(matrix: Float32Array, rows: number): Float64Array {
  * the decoder's norm").
  */
 export function foldDecoderLengths(
-  parts: Pick<Dictionary, "encoder" | "encoderBias" | "decoder" | "features">,
+  parts: Pick<Weights, "encoder" | "encoderBias" | "decoder" | "features">,
 ): void {
   const lengths = rowLengths(parts.decoder, parts.features);
   if (lengths.some((length) => !(length > 0))) {

@@ -3,8 +3,10 @@ import { readCircuitTracer } from "./circuit-tracer.js";
 import { blocksAmong, decodersBeside, readCrossLayer } from "./cross-layer.js";
 import { Arrays, type Dictionary, plain, type ReadLayout, type TensorSource } from "./dictionary.js";
 import { readGemmaScope } from "./gemma-scope.js";
+import { crossLayerFile, readGemmaScopeCrossLayer } from "./gemma-scope-cross-layer.js";
 import { readLabSae } from "./lab-sae.js";
 import { readLlamaScope } from "./llama-scope.js";
+import { allFinite, finite, notFinite } from "./row-stream.js";
 import { readSaeLens } from "./saelens.js";
 import { readSparsify } from "./sparsify.js";
 import { readDictionaryLearning, readGoodfire, readQwenScope } from "./torch.js";
@@ -67,6 +69,14 @@ export const layouts: readonly Layout[] = [
     name: "Gemma Scope 2 (params.safetensors, config.json)",
     weights: alone(/^params\.safetensors$/),
     read: configured("config.json", readGemmaScope),
+  },
+  {
+    name: "Gemma Scope 2's cross-layer transcoders (params_layer_N.safetensors, config.json)",
+    weights: alone(crossLayerFile),
+    read: async (files, weights) => {
+      const config = files.names.includes("config.json") ? await files.json("config.json") : undefined;
+      return readGemmaScopeCrossLayer(config, await files.tensors(weights), weights);
+    },
   },
   {
     name: "dictionary_learning (ae.pt, config.json)",
@@ -175,14 +185,10 @@ function checked(dictionary: Dictionary): Dictionary {
   ] as const;
   for (const part of parts) {
     const numbers = dictionary[part];
-    if (numbers !== undefined && !allFinite(numbers)) {
-      throw new FormatError(`The dictionary's ${part} contains numbers that are not finite.`);
-    }
+    if (numbers instanceof Float32Array && !allFinite(numbers)) throw notFinite(part);
   }
-  return dictionary;
-}
-
-function allFinite(numbers: Float32Array): boolean {
-  for (let i = 0; i < numbers.length; i++) if (!Number.isFinite(numbers[i])) return false;
-  return true;
+  const { decoder } = dictionary;
+  return decoder instanceof Float32Array
+    ? dictionary
+    : { ...dictionary, decoder: finite(decoder, "decoder") };
 }

@@ -1,6 +1,6 @@
 import Type, { type Static } from "typebox";
 import { InvalidInput } from "../../contracts/invalid-input.js";
-import { defaults, limits } from "../../contracts/limits.js";
+import { defaults, limits, topCounts } from "../../contracts/limits.js";
 import { optional } from "../../contracts/optional.js";
 import { notedResultFields, orNull, requiredInterval } from "../../contracts/result-fields.js";
 import {
@@ -240,6 +240,37 @@ export const GraphTranscoder = Type.Object(
 );
 export type GraphTranscoder = Static<typeof GraphTranscoder>;
 
+/** What a feature of a graph stands for, as far as the prompt and the model show it. */
+export const GraphFeature = Type.Object(
+  {
+    layer: Type.Integer(),
+    index: Type.Integer(),
+    active_tokens: Type.Integer({ description: "Number of the prompt's tokens at which it is active." }),
+    strongest: Type.Array(Type.Object({ position: Type.Integer(), activation: Type.Number() }), {
+      description: `The tokens at which it is most active, at most ${topCounts.graph_places}.`,
+    }),
+    raised: Type.Union(
+      [
+        Type.Array(
+          Type.Object({
+            token_id: Type.Integer(),
+            token: Type.String(),
+            effect: Type.Number({ description: "Its logit minus the mean logit." }),
+          }),
+        ),
+        Type.Null(),
+      ],
+      {
+        description:
+          `The ${topCounts.graph_raised} tokens that its decoder row alone makes most probable, through the final norm and the output ` +
+          "head; a cross-layer feature's rows are summed over blocks. null without a logit lens.",
+      },
+    ),
+  },
+  { title: "GraphFeature" },
+);
+export type GraphFeature = Static<typeof GraphFeature>;
+
 export const GraphResult = Type.Object(
   {
     tokens: Type.Array(Type.String(), { description: "Of the prompt, up to `position`." }),
@@ -257,6 +288,9 @@ export const GraphResult = Type.Object(
       },
       { description: "Absent without transcoders." },
     ),
+    features: optional.Array(GraphFeature, {
+      description: `With transcoders: the features in \`nodes\`, the most influential first, at most ${limits.graph_described}.`,
+    }),
     targets: Type.Array(GraphTargetParts, { description: "The most probable first." }),
     nodes: Type.Array(GraphNode, { description: "After pruning, upwards; then the targets." }),
     edges: Type.Array(GraphEdge, {

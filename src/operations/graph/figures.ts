@@ -1,7 +1,7 @@
-import type { GraphResult } from "../../contracts/index.js";
+import type { GraphNode, GraphResult } from "../../contracts/index.js";
 import { type Figure, tabled } from "../../findings/figure.js";
 import { sentence } from "../../findings/finding.js";
-import { nodeName, partNames, strongestNodes } from "../../findings/graph.js";
+import { featureText, nodeName, partNames, raisedText, strongestNodes } from "../../findings/graph.js";
 import { graphFinding, measuredSentence, targetText } from "../../findings/graph-finding.js";
 import { markLegend } from "../../findings/graph-layout.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
@@ -92,8 +92,18 @@ function nodes(result: GraphResult): Figure {
       name: ["node", ({ name }) => name, String],
       influence: ["influence", (one) => one.influence, percent],
       value: ["value", (one) => one.value, (value: number | null) => (value === null ? "" : figureOf(value))],
+      ...(result.features && {
+        raised: [
+          "decoder row alone",
+          (one: GraphNode) => raisedText(result.features, one) ?? "",
+          String,
+        ] as const,
+      }),
     }),
-    details: rows.map(({ name, influence }) => `${name}\n${percent(influence)} of the influence`),
+    details: rows.map((row) => {
+      const more = featureText(result, row);
+      return `${row.name}\n${percent(row.influence)} of the influence${more === undefined ? "" : `\n${more}`}`;
+    }),
   };
 }
 

@@ -1,5 +1,12 @@
 import type { GraphResult } from "../../contracts/index.js";
-import { nodeName, partNames, shortName, strongestNodes, tokenOrDifference } from "../../findings/graph.js";
+import {
+  nodeName,
+  partNames,
+  raisedText,
+  shortName,
+  strongestNodes,
+  tokenOrDifference,
+} from "../../findings/graph.js";
 import { graphFinding, targetText } from "../../findings/graph-finding.js";
 import { count, percent, signed } from "../../findings/numbers.js";
 import { oneLine, visible } from "../../findings/text.js";
@@ -63,6 +70,7 @@ function nodeTable(result: Parameters<typeof graphPicture>[0], canvas: Canvas): 
         percent(node.influence),
         found === undefined ? "" : signed(found.estimate),
         found === undefined ? "" : signed(found.effect),
+        ...(result.features === undefined ? [] : [raisedText(result.features, node) ?? ""]),
       ];
     });
   return table(
@@ -71,6 +79,9 @@ function nodeTable(result: Parameters<typeof graphPicture>[0], canvas: Canvas): 
       { title: "influence", align: "right" },
       { title: "estimate", align: "right", dispensable: 1 },
       { title: "effect", align: "right", dispensable: 1 },
+      ...(result.features === undefined
+        ? []
+        : [{ title: "decoder row alone", least: 16, dispensable: 2 } as const]),
     ],
     rows,
     canvas,

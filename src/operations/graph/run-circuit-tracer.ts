@@ -1,4 +1,5 @@
 import type { GraphConfig, GraphEdge, GraphNode, GraphResult } from "../../contracts/index.js";
+import { raisedText } from "../../findings/graph.js";
 import { fileIndex, nodeId, ownScan } from "../../findings/graph-ids.js";
 import type { Artifacts } from "../../lab/artifacts.js";
 
@@ -40,7 +41,10 @@ export interface CircuitTracerNode {
   activation: number | null;
 }
 
-type Drawn = Pick<GraphResult, "tokens" | "token_ids" | "blocks" | "targets" | "nodes" | "transcoders">;
+type Drawn = Pick<
+  GraphResult,
+  "tokens" | "token_ids" | "blocks" | "targets" | "nodes" | "transcoders" | "features"
+>;
 
 const slug = "graph";
 
@@ -123,10 +127,12 @@ function nodeOf(result: Drawn, node: GraphNode, influence: number | null): Circu
     }
     default: {
       const number = fileIndex(node);
+      const raised = raisedText(result.features, node);
       return {
         ...{ ...usual, ...id, jsNodeId: `${block}_${number}-0` },
         ...{ feature: paired(block, number), layer: String(block), feature_type: "cross layer transcoder" },
-        ...{ clerp: `${kind} ${index}`, activation: node.value },
+        clerp: raised === undefined ? `${kind} ${index}` : `${kind} ${index}, ${raised}`,
+        activation: node.value,
       };
     }
   }

@@ -1,5 +1,6 @@
 import type { GraphResult } from "../../contracts/index.js";
 import type { AttributionGraph, TranscoderGraph } from "../../native/index.js";
+import type { ActiveFeatures } from "./run-described.js";
 
 /** What is left of a block at a token, beside nodes; in the order of columns. */
 export type Group = "rest" | "error" | "rounding";
@@ -18,7 +19,9 @@ export interface FoundGraph
   through: Omit<GraphResult["targets"][number]["through"], "constant">[];
   /** Of features. */
   transcoders?: NonNullable<GraphResult["transcoders"]>;
+  /** Their number, and what they are. */
   active?: number;
+  activations?: ActiveFeatures;
   frozen?: Float64Array;
 }
 

@@ -1,5 +1,13 @@
-import { type Edges, leastInfluence, type PrunedEdge, strongestEdges } from "./run-edges.js";
+import {
+  type Edges,
+  eachEdge,
+  leastInfluence,
+  type PrunedEdge,
+  strongestEdges,
+  type VisitEdge,
+} from "./run-edges.js";
 import type { FoundGraph, Group } from "./run-found.js";
+import { Pause } from "./run-pause.js";
 
 /** The kinds of a graph's columns, in order, and where each begins. */
 export interface Layout {
@@ -26,22 +34,32 @@ export interface PrunedGraph {
   scores: { replacement: number; completeness: number; errors?: number; rest?: number; rounding: number };
 }
 
+export interface Pruning {
+  nodeThreshold: number;
+  edgeThreshold: number;
+  /** Edges that are listed. */
+  most: number;
+  signal?: AbortSignal | undefined;
+}
+
 /**
  * Indirect influence and pruning as in circuit tracing (Ameisen et al. 2025): a row's edges, without signs, are divided by
  * their sum, and influence flows from the targets down. Since edges only lead upwards, one pass over the rows from the top
- * solves (I - A)^-1.
+ * solves (I - A)^-1. A graph may have tens of millions of edges, so the event loop runs in between.
+ * @throws the signal's reason
  */
-export function pruneGraph(
+export async function pruneGraph(
   { edges: { parts, columns } }: Pick<FoundGraph, "edges">,
   layout: Layout,
   weights: readonly number[],
-  { nodeThreshold, edgeThreshold, most }: { nodeThreshold: number; edgeThreshold: number; most: number },
-): PrunedGraph {
+  { nodeThreshold, edgeThreshold, most, signal }: Pruning,
+): Promise<PrunedGraph> {
   const { targets, tokens, nodes } = layout;
+  const pause = new Pause(signal);
   const rows = targets + nodes;
   const rowOf = (row: number) => parts.subarray(row * columns, (row + 1) * columns);
-  const flow = (kept: Uint8Array) => influenceOf(rowOf, layout, weights, kept, columns);
-  const { influence, received } = flow(new Uint8Array(columns).fill(1));
+  const flow = (kept: Uint8Array) => influenceOf(rowOf, layout, weights, kept, pause);
+  const { influence, received } = await flow(new Uint8Array(columns).fill(1));
   const errors = tokens + nodes;
   const sum = (from: number, to: number) =>
     influence.subarray(from, to).reduce((total, value) => total + value, 0);
@@ -55,22 +73,26 @@ export function pruneGraph(
   };
   const scores = {
     replacement: sum(0, tokens) / starting,
-    completeness: completenessOf(rowOf, { rows, errors, columns }, received, starting),
+    completeness: await completenessOf(rowOf, { rows, errors, columns }, received, starting, pause),
     ...(groups.includes("error") && { errors: shareOf("error"), rest: shareOf("rest") }),
     rounding: shareOf("rounding"),
   };
 
   const kept = new Uint8Array(columns);
-  const least = threshold(influence, nodeThreshold);
+  const least = await leastInfluence(inOneRow(influence), nodeThreshold, pause);
   for (let column = 0; column < columns; column++) {
     const strong = influence[column]! > 0 && influence[column]! >= least;
     kept[column] = column < tokens || strong ? 1 : 0;
   }
-  const pruned = flow(kept);
-  const sizes = Float64Array.from({ length: rows }, (_, row) => sizeOf(rowOf(row), kept));
+  const pruned = await flow(kept);
+  const sizes = new Float64Array(rows);
+  for (let row = 0; row < rows; row++) {
+    sizes[row] = sizeOf(rowOf(row), kept);
+    if (pause.isDue()) await pause.take();
+  }
   const isKept = (row: number) => row < targets || kept[tokens + row - targets] === 1;
   /** What `kept` has at that time. */
-  const edgesOf = (row: number, visit: Parameters<Edges>[0]) => {
+  const edgesOf = (row: number, visit: VisitEdge) => {
     if (!isKept(row)) return;
     const values = rowOf(row);
     for (let column = 0; column < columns; column++) {
@@ -79,29 +101,36 @@ export function pruneGraph(
       if (influence > 0) visit(influence, row, column);
     }
   };
-  const each = (visit: Parameters<Edges>[0]) => {
-    for (let row = 0; row < rows; row++) edgesOf(row, visit);
+  const leastEdge = await leastInfluence({ rows, of: edgesOf }, edgeThreshold, pause);
+  const strong: Edges = {
+    rows,
+    of: (row, visit) =>
+      edgesOf(row, (influence, row, column) => {
+        if (influence >= leastEdge) visit(influence, row, column);
+      }),
   };
-  const leastEdge = leastInfluence(each, edgeThreshold);
-  const strongOf = (row: number, visit: Parameters<Edges>[0]) =>
-    edgesOf(row, (influence, row, column) => {
-      if (influence >= leastEdge) visit(influence, row, column);
-    });
-  connect(strongOf, kept, layout);
-  const strong: Edges = (visit) => {
-    for (let row = 0; row < rows; row++) strongOf(row, visit);
-  };
+  await connect(strong, kept, layout, pause);
   const all = { count: 0, influence: 0 };
-  strong((influence) => {
+  await eachEdge(strong, pause, (influence) => {
     all.count += 1;
     all.influence += influence;
   });
   return {
     influence: influence.map((value) => value / whole),
     kept,
-    edges: strongestEdges(strong, most),
+    edges: await strongestEdges(strong, most, pause),
     all,
     scores,
+  };
+}
+
+/** Influences as edges of one row, without zeros. */
+function inOneRow(influence: Float64Array): Edges {
+  return {
+    rows: 1,
+    of: (row, visit) => {
+      for (const [column, value] of influence.entries()) if (value > 0) visit(value, row, column);
+    },
   };
 }
 
@@ -114,13 +143,14 @@ function sizeOf(values: Float32Array, kept: Uint8Array): number {
 }
 
 /** By column, and by row what it received to pass on. */
-function influenceOf(
+async function influenceOf(
   rowOf: (row: number) => Float32Array,
   { targets, tokens, nodes }: Layout,
   weights: readonly number[],
   kept: Uint8Array,
-  columns: number,
-): { influence: Float64Array; received: Float64Array } {
+  pause: Pause,
+): Promise<{ influence: Float64Array; received: Float64Array }> {
+  const columns = kept.length;
   const influence = new Float64Array(columns);
   const received = new Float64Array(targets + nodes);
   const pass = (row: number, amount: number) => {
@@ -134,17 +164,21 @@ function influenceOf(
     }
   };
   for (let target = 0; target < targets; target++) pass(target, weights[target]!);
-  for (let node = nodes; node-- > 0; ) pass(targets + node, influence[tokens + node]!);
+  for (let node = nodes; node-- > 0; ) {
+    pass(targets + node, influence[tokens + node]!);
+    if (pause.isDue()) await pause.take();
+  }
   return { influence, received };
 }
 
 /** The share of each row's edges that do not come from errors, weighted by what it received; sources have no edges. */
-function completenessOf(
+async function completenessOf(
   rowOf: (row: number) => Float32Array,
   { rows, errors, columns }: { rows: number; errors: number; columns: number },
   received: Float64Array,
   sources: number,
-): number {
+  pause: Pause,
+): Promise<number> {
   let good = sources;
   let all = sources;
   for (let row = 0; row < rows; row++) {
@@ -157,48 +191,40 @@ function completenessOf(
     }
     good += received[row]! * (size === 0 ? 1 : 1 - missing / size);
     all += received[row]!;
+    if (pause.isDue()) await pause.take();
   }
   return good / all;
-}
-
-/** The value of the last of the largest values that together have a share of their sum. */
-export function threshold(values: Float64Array, share: number): number {
-  const sorted = Float64Array.from(values).sort().reverse();
-  const total = sorted.reduce((sum, value) => sum + value, 0);
-  let sum = 0;
-  for (const value of sorted) {
-    sum += value;
-    if (sum >= share * total) return value;
-  }
-  return sorted.at(-1) ?? 0;
 }
 
 /**
  * Drops nodes that nothing reads, and neurons and heads that read nothing, until none is left. Changes `kept`. Edges only
  * lead upwards, so one pass down and one up are enough: the readers of a node that remains also remain.
  */
-function connect(
-  edgesOf: (row: number, visit: Parameters<Edges>[0]) => void,
+async function connect(
+  edges: Edges,
   kept: Uint8Array,
   { targets, tokens, nodes }: Layout,
-): void {
+  pause: Pause,
+): Promise<void> {
   const read = new Uint8Array(kept.length);
   const mark = (_: number, __: number, column: number) => {
     read[column] = 1;
   };
-  for (let target = 0; target < targets; target++) edgesOf(target, mark);
+  for (let target = 0; target < targets; target++) edges.of(target, mark);
   for (let node = nodes; node-- > 0; ) {
     if (read[tokens + node] === 0) kept[tokens + node] = 0;
-    else edgesOf(targets + node, mark);
+    else edges.of(targets + node, mark);
+    if (pause.isDue()) await pause.take();
   }
   for (let column = tokens + nodes; column < kept.length; column++) {
     if (read[column] === 0) kept[column] = 0;
   }
   for (let node = 0; node < nodes; node++) {
     let reads = 0;
-    edgesOf(targets + node, () => {
+    edges.of(targets + node, () => {
       reads += 1;
     });
     if (reads === 0) kept[tokens + node] = 0;
+    if (pause.isDue()) await pause.take();
   }
 }

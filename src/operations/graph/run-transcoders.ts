@@ -12,12 +12,14 @@ import {
   type TranscoderGraphRequest,
 } from "../../native/index.js";
 import type { OperationInput } from "../run.js";
+import type { ActiveFeatures } from "./run-described.js";
 
 /** A set of transcoders and their active features in a text. */
 export interface Encoded {
   request: Omit<TranscoderGraphRequest, "onProgress" | "signal">;
   used: NonNullable<GraphResult["transcoders"]>;
   active: number;
+  activations: ActiveFeatures;
 }
 
 /**
@@ -38,18 +40,23 @@ export async function encodeText(
   const captures = set.map(({ stored: { layer, point } }) => ({ layer, point }));
   const { captures: rows } = await context.forward({ sequences: [{ tokens }], captures, ...options });
   const uses: GraphTranscoderUse[] = [];
+  const values: Float32Array[] = [];
   for (const [i, { stored, places }] of set.entries()) {
     progress({ stage: "encoding", done: i, total: set.length });
     const states = (rows[i]!.values as Float32Array).subarray(zeros * stored.n_embd);
-    const { pointers, indices } =
-      states.length === 0
-        ? { pointers: Float64Array.of(0), indices: new Int32Array(0) }
-        : await encodeRows(places, states, options);
+    const {
+      pointers,
+      indices,
+      values: own,
+    } = states.length === 0
+      ? { pointers: Float64Array.of(0), indices: new Int32Array(0), values: new Float32Array(0) }
+      : await encodeRows(places, states, options);
     const at = Int32Array.from(indices);
     for (let row = 0; row + 1 < pointers.length; row++)
       at.fill(zeros + row, pointers[row], pointers[row + 1]);
     const point = stored.point as GraphTranscoderUse["point"];
     uses.push({ layer: stored.layer, point, dictionary: places, tokens: at, features: indices });
+    values.push(own);
   }
   const active = uses.reduce((sum, { features }) => sum + features.length, 0);
   return {
@@ -69,6 +76,14 @@ export async function encodeText(
       })),
     },
     active,
+    activations: {
+      set,
+      active: uses.map(({ tokens, features }, i) => ({
+        tokens,
+        features,
+        values: values[i] as Float32Array,
+      })),
+    },
   };
 }
 

@@ -10,6 +10,7 @@ import type { Context, GraphTarget } from "../../native/index.js";
 import { bytesText, listed } from "../../text/words.js";
 import type { Findings, OperationInput, Run } from "../run.js";
 import { circuitTracerGraph, writeCircuitTracer } from "./run-circuit-tracer.js";
+import { describeFeatures } from "./run-described.js";
 import {
   type FoundGraph,
   foundFeatures,
@@ -75,7 +76,7 @@ export async function graph(input: OperationInput<GraphConfig>): Promise<Finding
     layers: model.info.nLayer,
     groups: found.groups,
   };
-  const pruned = pruneGraph(
+  const pruned = await pruneGraph(
     found,
     layout,
     targets.map(({ weight }) => weight),
@@ -83,10 +84,19 @@ export async function graph(input: OperationInput<GraphConfig>): Promise<Finding
       nodeThreshold: config.node_threshold,
       edgeThreshold: config.edge_threshold,
       most: limits.graph_links,
+      signal: input.signal,
     },
   );
   const listing = listGraph(targets, found, layout, pruned);
-  const described = await describe(input, { tokens, targets, answer, found, layout, pruned, listing });
+  const { activations } = found;
+  const features =
+    activations === undefined
+      ? undefined
+      : await clock.measure("features", () => describeFeatures(input, listing.nodes, activations));
+  const described = {
+    ...(await describe(input, { tokens, targets, answer, found, layout, pruned, listing })),
+    ...(features && { features }),
+  };
   await clock.measure("artifact", async () => {
     await writeGraph(input, tokens, targets, found);
     const { edges, cumulative } = listing;
@@ -173,7 +183,7 @@ async function featureGraph(
   targets: readonly Target[],
 ): Promise<FoundGraph> {
   const { model, progress, signal } = input;
-  const { request, used, active } = await encodeText(input, context, tokens, targets);
+  const { request, used, active, activations } = await encodeText(input, context, tokens, targets);
   const stage = `${stages[2]} (needs ${memoryText(await context.transcoderGraphBytes(request))})`;
   progress({ stage, done: 0, total: 1 });
   const found = await context.transcoderGraph({
@@ -182,7 +192,7 @@ async function featureGraph(
     ...(signal && { signal }),
   });
   const counts = { tokens: tokens.length, layers: model.info.nLayer, targets: targets.length };
-  return { ...foundFeatures(found, counts), frozen: found.frozen, transcoders: used, active };
+  return { ...foundFeatures(found, counts), frozen: found.frozen, transcoders: used, active, activations };
 }
 
 async function writeGraph(

@@ -1,5 +1,5 @@
 /** Graphs in files of tapline and of circuit-tracer, read for a picture. */
-import type { GraphEdge, GraphNode } from "../../contracts/index.js";
+import type { GraphEdge, GraphNode, GraphResult } from "../../contracts/index.js";
 import { type Named, placeName } from "../../findings/graph.js";
 import { indexOfKind, ownScan } from "../../findings/graph-ids.js";
 import { type GraphMarks, marksIn } from "./graph-marks.js";
@@ -7,6 +7,8 @@ import { type GraphMarks, marksIn } from "./graph-marks.js";
 /** What a picture of a graph needs of a result or of a file. */
 export interface DrawnGraph extends Named {
   blocks: number;
+  /** What its features stand for. */
+  features?: GraphResult["features"];
   nodes: DrawnNode[];
   edges: GraphEdge[];
 }
@@ -97,9 +99,11 @@ function nodeOf(node: FileNode, tokens: readonly string[], isOwn: boolean, targe
     return { ...place, kind: isOwn ? own : "error", layer, index: null };
   }
   // tapline's own files name neurons, heads and features in labels.
-  const [, kind, number] = (isOwn && /^(neuron|head|feature) (\d{1,9})$/.exec(clerp)) || [];
+  const [, kind, number, more] =
+    (isOwn && /^(neuron|head|feature) (\d{1,9})(?:, (raises .*))?$/s.exec(clerp)) || [];
   if (kind !== undefined) {
-    return { ...place, kind: kind as "neuron" | "head" | "feature", layer, index: Number(number) };
+    const own = { ...place, kind: kind as "neuron" | "head" | "feature", layer, index: Number(number) };
+    return more === undefined ? own : { ...own, label: `${kind} ${number} ${at}, ${more}` };
   }
   // Ids are of the form block_feature_position.
   const feature = Number(id.split("_")[1] ?? node.feature);

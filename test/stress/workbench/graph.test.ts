@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { GraphResult, Job } from "../../../src/contracts/index.js";
-import { nodeName } from "../../../src/findings/graph.js";
+import { featureText, nodeName, raisedText } from "../../../src/findings/graph.js";
 import { pairNodes, pairsSentence } from "../../../src/findings/graph-difference.js";
 import { nodeId } from "../../../src/findings/graph-ids.js";
 import { signed } from "../../../src/findings/numbers.js";
@@ -297,6 +297,24 @@ inBrowser("two graphs are compared: nodes of both, and of one", async () => {
   );
   await page.getByRole("button", { name: "Close comparison" }).click();
   await second.waitFor({ state: "detached" });
+  assert.equal(troubles, []);
+  await context.close();
+});
+
+inBrowser("a feature without a label has its tokens here and those that it raises", async () => {
+  const { page, context, troubles } = await visit(bench, { viewport: { width: 1440, height: 900 } });
+  await page.goto(`${bench.workbench.url}/graph/${features.id}`);
+  const found = features.result as GraphResult;
+  const [one] = found.features!;
+  const at = found.nodes.findIndex(
+    ({ kind, layer, index }) => kind === "feature" && layer === one!.layer && index === one!.index,
+  );
+  await page.getByRole("application").locator(`[data-node="${at}"]`).click();
+  const graph = page.getByRole("region", { name: "Attribution graph" });
+  const node = found.nodes[at]!;
+  await graph.getByText(featureText(found, node)!, { exact: true }).waitFor();
+  const name = `${nodeName(found, node)}, ${raisedText(found.features, node)}`;
+  await graph.getByText(`${name[0]!.toUpperCase()}${name.slice(1)}`, { exact: true }).waitFor();
   assert.equal(troubles, []);
   await context.close();
 });

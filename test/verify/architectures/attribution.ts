@@ -1,17 +1,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Dictionaries } from "../../../src/library/index.js";
-import {
-  type Context,
-  encodeRows,
-  type GraphTranscoderUse,
-  type LogitTarget,
-} from "../../../src/native/index.js";
-import { randomTranscoder, writeSetConfig, writeTranscoder } from "../../support/random-transcoders.js";
+import type { Context, LogitTarget } from "../../../src/native/index.js";
 import { relativeDistance } from "./arithmetic.js";
 import type { Subject } from "./check-model.js";
 import { settings } from "./eval-callback.js";
+import { randomSet } from "./random-set.js";
 import { type Check, tolerances } from "./report.js";
 
 /**
@@ -57,7 +51,7 @@ export async function attribution(
           });
     const replaced = await replacedMlps(context, tokens, targets.slice(0, 2) as LogitTarget[]);
     const residual = Math.max(
-      ...replaced,
+      replaced ?? 0,
       ...[...found.targets, ...mlps.targets].map((target) => target.residual),
       ...graph.edges.residuals,
     );
@@ -73,7 +67,11 @@ export async function attribution(
       name: "attribution",
       ok: problems.length === 0,
       detail: problems.join("; "),
-      measured: { apart, residual, ...(mlps.targets.length > 0 ? { ffn } : {}) },
+      measured: {
+        ...{ apart, residual },
+        ...(mlps.targets.length > 0 && { ffn, graph: Math.max(...graph.edges.residuals) }),
+        ...(replaced !== undefined && { replaced }),
+      },
     };
   } catch (error) {
     const reason = (error as Error).message;
@@ -114,40 +112,19 @@ const withoutPath = new Set([
   ...["dream", "llada", "llada-moe", "rnd1"],
 ]);
 
-/** How far the sums of a graph with random transcoders of all blocks are from their values; the points must exist. */
-async function replacedMlps(context: Context, tokens: Int32Array, targets: LogitTarget[]): Promise<number[]> {
-  const { ffn_in: input, ffn_out: output } = context.points;
-  const point = input.supported ? "ffn_in" : "mid";
-  if (!context.points[point].supported || !output.supported) return [];
+/** How far the sums of a graph with random transcoders of all blocks are from their values; undefined without the points. */
+async function replacedMlps(
+  context: Context,
+  tokens: Int32Array,
+  targets: LogitTarget[],
+): Promise<number | undefined> {
   const folder = mkdtempSync(join(tmpdir(), "tapline-transcoders-"));
   try {
-    writeSetConfig(folder, { input: point === "ffn_in" ? "mlp.hook_in" : "hook_resid_mid" });
-    const dictionaries = new Dictionaries(join(folder, "home"));
-    const { layers, widths } = context.points[point];
-    const captures = layers.map((layer) => ({ layer, point }) as const);
-    const { captures: rows } = await context.forward({ sequences: [{ tokens }], captures });
-    const transcoders: GraphTranscoderUse[] = [];
-    for (const [i, layer] of layers.entries()) {
-      const width = widths[i] as number;
-      const one = randomTranscoder(layer, { width, features: 40, skip: layer % 2 === 0, jump: false });
-      writeTranscoder(folder, layer, one);
-      await dictionaries.add(`set-${layer}`, join(folder, `layer_${layer}.safetensors`));
-      const { places } = await dictionaries.open(`set-${layer}`);
-      const states = (rows[i]!.values as Float32Array).subarray(width);
-      const { pointers, indices } = await encodeRows(places, states);
-      const at = Int32Array.from(indices);
-      for (let row = 0; row + 1 < pointers.length; row++) at.fill(1 + row, pointers[row], pointers[row + 1]);
-      transcoders.push({ layer, point, dictionary: places, tokens: at, features: indices });
-    }
-    const graph = await context.transcoderGraph({
-      tokens,
-      targets,
-      transcoders,
-      zeros: 1,
-      nodes: 60,
-      tried: 4,
-    });
-    return [...graph.edges.residuals];
+    const transcoders = await randomSet(context, tokens, folder);
+    if (transcoders === undefined) return undefined;
+    const request = { tokens, targets, transcoders, zeros: 1, nodes: 60, tried: 4 };
+    const graph = await context.transcoderGraph(request);
+    return Math.max(...graph.edges.residuals);
   } finally {
     rmSync(folder, { recursive: true });
   }

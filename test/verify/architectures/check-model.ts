@@ -21,6 +21,7 @@ import { explain } from "./explain.js";
 import { generate } from "./generate.js";
 import { type Check, type ModelReport, reportOf, tolerances } from "./report.js";
 import { routing } from "./routing.js";
+import { wiringOf } from "./wiring.js";
 
 export const prompt = "The quick brown fox jumps over the lazy dog and then it sleeps";
 
@@ -39,6 +40,7 @@ async function checkModel(path: string, tool: string): Promise<ModelReport> {
   const model = await Model.open(path, { gpuLayers: 0 });
   const context = await model.createContext({ ...settings, maxSequences: 8 });
   const report = reportOf(model, context);
+  report.wiring = await wiringOf(path, report.form ?? []);
   // Flash attention keeps no weights: whether there are any is seen without it.
   const keeping = await model.createContext({ ...settings, keepAttention: true });
   report.points!.attention = keeping.points.attention.reason;

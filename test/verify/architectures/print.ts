@@ -1,6 +1,7 @@
 import { recordResults, supportTitle, type Table } from "../../../scripts/docs/verification.js";
 import { points } from "../../../src/native/index.js";
 import { type Outcome, quantisations } from "./report.js";
+import { graphTables } from "./wiring.js";
 
 /** Figures in the table: check, its measurement, and whether the largest or the smallest is the worst. */
 const columns = [
@@ -15,6 +16,8 @@ const columns = [
   { title: "linear", check: "attribution", key: "apart", worst: Math.max },
   { title: "neurons", check: "attribution", key: "ffn", worst: Math.max },
   { title: "closes", check: "attribution", key: "residual", worst: Math.max },
+  { title: "graph", check: "attribution", key: "graph", worst: Math.max },
+  { title: "features", check: "attribution", key: "replaced", worst: Math.max },
   { title: "routes", check: "routing", key: "largest", worst: Math.max },
   { title: "lens", check: "lens", key: "largest", worst: Math.max },
   { title: "sweep", check: "sweep", key: "largest", worst: Math.max },
@@ -241,6 +244,7 @@ function allTables(outcomes: Outcome[]): Table[] {
   return [
     { title: "Worst figure of each check", head: ["Check", "Models", "Worst figure", "Model"], rows: worst },
     supportTable(outcomes),
+    ...graphTables(outcomes),
     ...pointTables(outcomes),
     {
       title: "Vectors in place of token embeddings",

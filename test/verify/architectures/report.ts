@@ -23,6 +23,8 @@ export interface ModelReport {
   points?: Record<Point, string>;
   /** How the halves of its blocks add to the stream: parallel, normed, scaled. */
   form?: string[];
+  /** What of a graph's wiring it has, by name. */
+  wiring?: string[];
   /** Why the model is refused; empty where it is supported. */
   refused: string;
   checks: Check[];

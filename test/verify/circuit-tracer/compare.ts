@@ -108,7 +108,12 @@ export async function encode(
 }
 
 /** How far both graphs are apart, and what both keep after pruning. */
-export function compare(folder: string, { shape, tokens }: Setting, traced: Traced, ours: TranscoderGraph) {
+export async function compare(
+  folder: string,
+  { shape, tokens }: Setting,
+  traced: Traced,
+  ours: TranscoderGraph,
+) {
   const bytes = (name: string) => readFileSync(join(folder, name));
   const floats = (data: Buffer) => new Float32Array(data.buffer, data.byteOffset, data.length / 4);
   const adjacency = floats(bytes("adjacency.f32"));
@@ -150,7 +155,7 @@ export function compare(folder: string, { shape, tokens }: Setting, traced: Trac
     worst = Math.max(worst, Math.sqrt(off / own));
   }
   const layout = { targets, tokens: n, nodes: count, layers, groups: ["rest", "error", "rounding"] as const };
-  const pruned = pruneGraph(ours, layout, traced.weights, {
+  const pruned = await pruneGraph(ours, layout, traced.weights, {
     ...{ nodeThreshold: 0.8, edgeThreshold: 0.98, most: 10 },
   });
   const differ = columns.filter(

@@ -2,8 +2,12 @@
  * Computes one model on the processor, then whole and in part on pretend GPUs, and compares; prints a ModelReport:
  *   TAPLINE_ADDON=… TAPLINE_PRETEND_GPU=3x1024 node --import tsx test/verify/devices/check-devices.ts MODEL
  */
-import { type Context, Model } from "../../../src/native/index.js";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Context, type GraphTranscoderUse, Model } from "../../../src/native/index.js";
 import { randomSource, randomVector, relativeDistance } from "../architectures/arithmetic.js";
+import { randomSet } from "../architectures/random-set.js";
 import type { Check, ModelReport } from "../architectures/report.js";
 
 /** Enough for the pretend GPU to take operations over weights in host memory, as CUDA does from 32 rows on. */
@@ -31,8 +35,15 @@ interface Numbers {
   /** Everything computed, by what it is. */
   values: Map<string, ArrayLike<number>>;
   refused: string;
+  /** Reasons for missing graphs of neurons and heads, or of features. */
+  withoutGraph: string[];
   info: Model["info"];
 }
+
+/** Features that are active on the processor: elsewhere, one might be on the other side of zero. */
+let features: GraphTranscoderUse[] | undefined;
+const folder = mkdtempSync(join(tmpdir(), "tapline-device-graphs-"));
+process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 async function compute(path: string, devices: string[], gpuLayers: number): Promise<Numbers> {
   const model = await Model.open(path, { devices, gpuLayers });
@@ -41,7 +52,8 @@ async function compute(path: string, devices: string[], gpuLayers: number): Prom
     const context = await model.createContext({ nCtx: 256, nBatch: 64, maxSequences: 8, threads: 1 });
     const { supported, reason } = context.blockOutputs;
     const values = supported ? await allNumbers(model, context) : new Map();
-    return { values, refused: supported ? "" : reason, info: model.info };
+    const withoutGraph = supported ? await graphNumbers(model, values) : [];
+    return { values, refused: supported ? "" : reason, withoutGraph, info: model.info };
   } finally {
     await model.close();
   }
@@ -93,6 +105,47 @@ async function allNumbers(model: Model, context: Context): Promise<Map<string, A
   return values;
 }
 
+/** Adds edges and values of graphs of neurons and heads, and of random transcoders' features. @returns why there is one not */
+async function graphNumbers(model: Model, values: Map<string, ArrayLike<number>>): Promise<string[]> {
+  const { nVocab } = model.info;
+  // As in the graph operation. From 32 on, products of the reserved graph are offloaded, and paths cannot be proven.
+  const context = await model.createContext({ nCtx: 12, nBatch: 12, threads: 1, keepAttention: true });
+  const random = randomSource(32);
+  const tokens = Int32Array.from({ length: 12 }, () => Math.floor(random() * nVocab));
+  const targets = [
+    { position: 11, token: 5 },
+    { position: 11, token: 7, minus: 9 },
+  ];
+  const refused: string[] = [];
+  const add = async (what: string, graph: () => Promise<GraphNumbers>) => {
+    try {
+      const { nodes, edges } = await graph();
+      values.set(`${what}: nodes`, [...nodes.layers, ...nodes.tokens, ...nodes.indices]);
+      values.set(`${what}: edges`, edges.parts);
+      values.set(`${what}: values`, edges.values);
+    } catch (error) {
+      refused.push(`${what}: ${(error as Error).message}`);
+    }
+  };
+  try {
+    await add("neurons", () => context.attributionGraph({ tokens, targets, nodes: 40 }));
+    features ??= await randomSet(context, tokens, folder);
+    const transcoders = features;
+    if (transcoders !== undefined)
+      await add("features", () =>
+        context.transcoderGraph({ tokens, targets, transcoders, zeros: 1, nodes: 60 }),
+      );
+  } finally {
+    await context.close();
+  }
+  return refused;
+}
+
+interface GraphNumbers {
+  nodes: { layers: Int32Array; tokens: Int32Array; indices: Int32Array };
+  edges: { parts: Float32Array; values: Float64Array };
+}
+
 function compare(name: string, found: Numbers, expected: Numbers): Check {
   const problems: string[] = [];
   let largest = 0;
@@ -125,6 +178,10 @@ for (const { name, devices, gpuLayers } of settings) {
   if (found.refused !== expected.refused) {
     check.ok = false;
     check.detail = `refused otherwise: ${found.refused}`;
+  }
+  if (found.withoutGraph.join() !== expected.withoutGraph.join()) {
+    check.ok = false;
+    check.detail = `without a graph there: ${found.withoutGraph.join("; ") || "none"}; ${check.detail}`;
   }
   checks.push(check);
 }

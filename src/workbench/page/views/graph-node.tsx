@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { GraphEdge } from "../../../contracts/index.js";
 import { sentence } from "../../../findings/finding.js";
-import { nodeName } from "../../../findings/graph.js";
+import { featureText, nodeName } from "../../../findings/graph.js";
 import { neighbours } from "../../../findings/graph-layout.js";
 import { figureOf, percent, signed } from "../../../findings/numbers.js";
 import type { DrawnGraph, DrawnNode } from "../graph-file.js";
@@ -28,6 +28,7 @@ export function NodeDetails(props: DetailsProps) {
   const { result, index, isSelected, clear, isPinned, onPin, actions } = props;
   const node = result.nodes[index] as DrawnNode;
   const { parents, children } = neighbours(result.edges, index, listed);
+  const about = featureText(result, node);
   return (
     <>
       <p>
@@ -47,6 +48,7 @@ export function NodeDetails(props: DetailsProps) {
           </>
         )}
       </p>
+      {about !== undefined && <p class="soft">{about}</p>}
       {isSelected && actions?.(node)}
       <div class="graph-neighbours">
         <Neighbours result={result} title="Strongest parents" edges={parents} end="source" />

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
-import { nodeName } from "../../../findings/graph.js";
+import { nodeName, raisedText } from "../../../findings/graph.js";
 import { nodeId } from "../../../findings/graph-ids.js";
 import { graphLayout, markLegend, pageMost } from "../../../findings/graph-layout.js";
 import { labelKey } from "../../../findings/label-finding.js";
@@ -54,7 +54,8 @@ export function JobGraph({
     const nodes = result.nodes.map((node): DrawnNode => {
       const sha256 = node.kind === "feature" ? dictionaries.get(node.layer ?? -1) : undefined;
       const found = sha256 === undefined ? undefined : labels[labelKey(sha256, node.index ?? -1)];
-      return found === undefined ? node : { ...node, label: `${nodeName(result, node)}, ${found.label}` };
+      const label = found?.label ?? raisedText(result.features, node);
+      return label === undefined ? node : { ...node, label: `${nodeName(result, node)}, ${label}` };
     });
     return { ...result, nodes };
   }, [result, labels]);

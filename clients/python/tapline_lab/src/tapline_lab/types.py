@@ -1689,6 +1689,23 @@ class GraphResultTranscoders(TypedDict):
     """The blocks that have a transcoder, upwards."""
 
 
+class GraphFeatureStrongest(TypedDict):
+    position: int
+    activation: float
+
+
+class GraphFeature(TypedDict):
+    layer: int
+    index: int
+    active_tokens: int
+    """Number of the prompt's tokens at which it is active."""
+    strongest: list[GraphFeatureStrongest]
+    """The tokens at which it is most active, at most 3."""
+    raised: list[NamedToken] | None
+    """The 5 tokens that its decoder row alone makes most probable, through the final norm and the output
+    head; a cross-layer feature's rows are summed over blocks. None without a logit lens."""
+
+
 class GraphTargetPartsDirect(TypedDict):
     embeddings: float
     """Directly from token embeddings, through the residual stream and frozen attention."""
@@ -1887,6 +1904,8 @@ class GraphResult(_GraphResultRequired, total=False):
     """Fingerprint of the model's file, as in the capabilities of a serving model."""
     transcoders: GraphResultTranscoders
     """Absent without transcoders."""
+    features: list[GraphFeature]
+    """With transcoders: the features in `nodes`, the most influential first, at most 100."""
 
 
 class CapabilitiesForward(TypedDict):
