@@ -359,6 +359,26 @@ test("requests of both kinds share batches, each as alone", async () => {
   }
 });
 
+test("the callback reads block outputs that the graph only measures", async () => {
+  // The outputs of blocks 2 and 4 are watched; that of block 6 is checked, because of the edit.
+  const watched: LivePlan = { watch: { layers: [2, 4], positions: "all", norms: true } };
+  const edited: LivePlan = { edits: [steer(0.2, { layer: 1 })] };
+  const lens: LivePlan = { watch: { layers: [2, 4, 6], positions: "all", norms: true, lensTop: 1 } };
+  const cases = [watched, edited, lens].map((plan) => ({ prompt: start, plan }));
+  for (let round = 0; round < 3; round++) {
+    const found = await Promise.all(
+      cases.map(({ prompt, plan }) => ask(graph, prompt, plan, { max_tokens: 16 })),
+    );
+    assert.equal(
+      found.map(([choice]) => choice!.tapline.computed),
+      ["graph", "graph", "callback"],
+    );
+    for (const [i, { prompt, plan }] of cases.entries()) {
+      compare(found[i]!, await ask(callback, prompt, plan, { max_tokens: 16 }));
+    }
+  }
+});
+
 test("requests that the graph cannot compute use the callback and report it", async () => {
   const edits = [steer(0.5)];
   const read: [string, LivePlan][] = [
