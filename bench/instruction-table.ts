@@ -9,7 +9,8 @@ const results = fileURLToPath(new URL("./results/", import.meta.url));
 /** The rows that a suite's table has, and their names there. */
 const shown: Readonly<Record<string, (name: string) => string | undefined>> = {
   // The name says how long the plain pass took, too.
-  capture: (name) => (name.startsWith("0.5B") ? name.replace(/(: over a plain pass) of .* ms$/, "$1") : undefined),
+  capture: (name) =>
+    name.startsWith("0.5B") ? name.replace(/(: over a plain pass) of .* ms$/, "$1") : undefined,
   peers: (name) => name,
 };
 

@@ -163,10 +163,18 @@ function plansOf(
   const probe = { name: "p", weight: Float64Array.from(vector(99)), bias: 0 };
   return {
     "plain again": { plan: () => undefined },
-    "16 steered at 1 layer": { plan: steered([Math.floor(nLayer / 2)]), ...least(goals?.oneLayer), delays: true },
+    "16 steered at 1 layer": {
+      plan: steered([Math.floor(nLayer / 2)]),
+      ...least(goals?.oneLayer),
+      delays: true,
+    },
     "16 steered at 8 layers": { plan: steered(eight), ...least(goals?.eightLayers), delays: true },
     ...(goals?.everyLayer !== undefined && {
-      [`16 steered at all ${nLayer} layers`]: { plan: steered(every), ...least(goals.everyLayer), delays: true },
+      [`16 steered at all ${nLayer} layers`]: {
+        plan: steered(every),
+        ...least(goals.everyLayer),
+        delays: true,
+      },
     }),
     "norms and a probe at 4 layers for all": {
       plan: () => ({

@@ -61,7 +61,10 @@ export class Lines {
 
   /** tapline as a separate process, for one capture. */
   static tapline(path: string, threads: number): Lines {
-    return new Lines("tapline", spawn(process.execPath, [cold, path, `${threads}`, onGpu() ? "gpu" : "processor"]));
+    return new Lines(
+      "tapline",
+      spawn(process.execPath, [cold, path, `${threads}`, onGpu() ? "gpu" : "processor"]),
+    );
   }
 
   async run(task: Task): Promise<Answer> {

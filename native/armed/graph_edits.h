@@ -51,8 +51,8 @@ class GraphEdits final : public BlockEnd {
   GraphEdits(const GraphEdits&) = delete;
   GraphEdits& operator=(const GraphEdits&) = delete;
 
-  /// Whether to compute in the graph what it can: `edits` is "graph" or "callback" (BlockTap); if it is empty,
-  /// the graph is chosen where a device other than the processor computes any block of the model.
+  /// Whether to compute in the graph what it can: `edits` is "graph" or "callback" (BlockTap); if it is
+  /// empty, the graph is chosen where a device other than the processor computes any block of the model.
   static bool chosen(const llama_context* ctx, const std::string& edits);
 
   /// Whether a place's activations can be read here, and an edit be applied.
@@ -93,8 +93,8 @@ class GraphEdits final : public BlockEnd {
   /// A device's row numbers for the current micro-batch, and results of the batch by row.
   struct Device {
     ggml_backend_t backend = nullptr;
-    Table numbers;  // I32
-    Table results;  // F32, [slots, rows]
+    Table numbers;       // I32
+    Table results;       // F32, [slots, rows]
     int slots = 0;       // per row
     bool armed = false;  // some layer on it is
     std::vector<float> read;
@@ -108,11 +108,11 @@ class GraphEdits final : public BlockEnd {
   };
   struct Layer {
     bool proven = false;
-    bool prunes = false;            // it computes only rows with outputs
-    std::optional<size_t> device;   // none: a kind without a backend
-    std::vector<Stage> stages;      // those that some batch has needed
-    std::optional<LayerDots> dots;  // always, with a device
-    int first_dot = -1;             // slot
+    bool prunes = false;              // it computes only rows with outputs
+    std::optional<size_t> device;     // none: a kind without a backend
+    std::vector<Stage> stages;        // those that some batch has needed
+    std::optional<LayerDots> dots;    // always, with a device
+    int first_dot = -1;               // slot
     std::array<RowCopies, 2> copies;  // of the rows before and after edits
 
     bool has_edits() const { return !stages.empty() && stages.front().edits.parts() != 0; }

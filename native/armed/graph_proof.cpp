@@ -166,8 +166,7 @@ ggml_cgraph* GraphEdits::reserve() {
   const uint32_t n_tokens = std::min(params.n_ctx, params.n_ubatch);
   // Sequences that share a cache are computed as one, as llama.cpp reserves for them.
   const uint32_t n_seqs = params.kv_unified ? 1 : llama_n_seq_max(ctx_);
-  ggml_cgraph* graph =
-      llama_graph_reserve(ctx_, n_tokens, n_seqs, std::min(n_tokens, params.n_outputs_max));
+  ggml_cgraph* graph = llama_graph_reserve(ctx_, n_tokens, n_seqs, std::min(n_tokens, params.n_outputs_max));
   if (graph != nullptr) node_limit_ = ggml_graph_size(graph);
   return graph;
 }

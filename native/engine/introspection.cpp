@@ -26,8 +26,10 @@ void Introspection::open(server_context& server, const EngineOptions& options, c
       return;
     }
     capture_ = std::move(capture);
-    scorer_ = std::make_unique<PromptScorer>(model, static_cast<uint32_t>(slot_tokens), threads, options.edits);
-    forward_ = std::make_unique<ResidentForward>(model, static_cast<uint32_t>(slot_tokens), threads, options.edits);
+    scorer_ =
+        std::make_unique<PromptScorer>(model, static_cast<uint32_t>(slot_tokens), threads, options.edits);
+    forward_ =
+        std::make_unique<ResidentForward>(model, static_cast<uint32_t>(slot_tokens), threads, options.edits);
     slots_ = std::make_unique<ServerSlots>(server);
     const bool in_graph = GraphEdits::chosen(slots_->context(), options.edits);
     live_ = std::make_unique<LiveBatch>(*slots_, registry, capture_->stream(), threads, in_graph);

@@ -82,8 +82,8 @@ void GraphPoints::collect(const llama_batch& batch, const BlockTap::Sink& sink) 
       if (graph_.computed(point.layer, i)) rows.push_back(i);
     }
     if (rows.empty()) continue;
-    TappedRows tapped{point.layer, nullptr, &rows, rows.size(), point.point,
-                      static_cast<size_t>(graph_.n_embd())};
+    TappedRows tapped{point.layer, nullptr,     &rows,
+                      rows.size(), point.point, static_cast<size_t>(graph_.n_embd())};
     if (point.only_lengths) {
       std::vector<double> lengths;
       for (const int row : rows) lengths.push_back(graph_.length(point.place(), row));

@@ -50,7 +50,10 @@ test("a capture in the graph neither splits nor rebuilds it, and is fetched once
     const callback = await perPass({ experiment: "capture", layers, edits: "callback" });
     assert.equal(graph.numbers, callback.numbers, "the same bits");
     const rows = layers.length * tokens * width * 4;
-    assert.equal([graph.computes, graph.builds, graph.waits], [plain.computes, plain.builds, plain.waits + 1]);
+    assert.equal(
+      [graph.computes, graph.builds, graph.waits],
+      [plain.computes, plain.builds, plain.waits + 1],
+    );
     assert.is(graph.downloaded - plain.downloaded, rows);
     // The number of each token's row.
     assert.is(graph.uploaded - plain.uploaded, tokens * 4);

@@ -23,20 +23,28 @@ export function cardSteps(card: Card, options: string): Step[] {
   // Named here, because ggml asks the machine's GPU otherwise, and fails where none answers.
   const architectures = `CMAKE_CUDA_ARCHITECTURES=${card.capability.replace(".", "")}`;
   const env = { TAPLINE_BACKEND: "cuda", TAPLINE_CMAKE_OPTIONS: `${options} ${architectures}`.trim() };
-  return [
+  const steps: Step[] = [
     { name: "build", command: ["npm", "run", "--silent", "build:native"] },
-    { name: "programs", command: [process.execPath, "scripts/build/tools.js", "llama-bench", "llama-server"] },
+    {
+      name: "programs",
+      command: [process.execPath, "scripts/build/tools.js", "llama-bench", "llama-server"],
+    },
     { name: "models", command: models("card") },
     { name: "verify", command: tapline("verify") },
     { name: "suite", command: test() },
     { name: "twin", command: test("stress/twin"), env: { TAPLINE_STRESS_TWIN: "300" } },
     // On pretend GPUs, which need the processor's build; of the card, the suite and `verify` speak.
-    { name: "devices", command: devices("--only", "^(llama|qwen3moe|gemma3|mamba)-"), env: { TAPLINE_BACKEND: "cpu" } },
+    {
+      name: "devices",
+      command: devices("--only", "^(llama|qwen3moe|gemma3|mamba)-"),
+      env: { TAPLINE_BACKEND: "cpu" },
+    },
     { name: "bench live", command: bench("live", "--models", "card") },
     { name: "bench capture", command: bench("capture", "--models", "card") },
     { name: "bench extract", command: bench("extract", "--models", "card") },
     { name: "bench peers", command: bench("peers") },
-  ].map((step) => ({ ...step, env: { ...env, ...step.env } }));
+  ];
+  return steps.map((step) => ({ ...step, env: { ...env, ...step.env } }));
 }
 
 /** On pretend GPUs, with the environment that makes an addon see them; writes no results. */
@@ -55,7 +63,10 @@ export function rehearsalSteps(short: boolean, pretend: Record<string, string>):
   }
   const small = ["--models", "small"];
   return [
-    { name: "programs", command: [process.execPath, "scripts/build/tools.js", "llama-bench", "llama-server"] },
+    {
+      name: "programs",
+      command: [process.execPath, "scripts/build/tools.js", "llama-bench", "llama-server"],
+    },
     { name: "models", command: models("small") },
     { name: "verify", command: tapline("verify"), env: pretend },
     { name: "suite", command: test("devices") },
