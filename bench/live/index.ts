@@ -21,7 +21,7 @@ interface Options {
 }
 
 export async function benchLive({ quick, only = "", models: set, report }: Options): Promise<Row[]> {
-  const models = (set === "usual" ? await usual() : await onCard(set)).filter(({ label }) =>
+  const models = (set === "usual" ? await usual(quick) : await onCard(set)).filter(({ label }) =>
     new RegExp(only).test(label),
   );
   const rows: Row[] = [];
@@ -40,10 +40,10 @@ export async function benchLive({ quick, only = "", models: set, report }: Optio
 }
 
 /** For a processor. Where the real model is not there (npm run real:models), its rows are not, either. */
-async function usual(): Promise<LiveBench[]> {
+async function usual(quick: boolean): Promise<LiveBench[]> {
   const real = smolLm2Form();
   return [
-    { label: "demo model", path: demoModel, tokens: 96, rounds: 12 },
+    { label: "demo model", path: demoModel, tokens: quick ? 16 : 96, rounds: 12 },
     { ...(await halfBillionModel()), tokens: 16, seconds: 150, goals: goalsOfProcessor, server: true },
     ...(real ? [{ ...real, tokens: 16, rounds: 9 }] : []),
   ];

@@ -56,8 +56,8 @@ export function rehearsalSteps(short: boolean, pretend: Record<string, string>):
   });
   if (short) {
     return [
-      { name: "suite", command: test("devices/pass", "devices/in-graph") },
-      { name: "twin", command: test("stress/twin"), env: { ...pretend, TAPLINE_STRESS_TWIN: "16" } },
+      { name: "suite", command: test("devices/pass") },
+      { name: "twin", command: test("stress/twin"), env: { ...pretend, TAPLINE_STRESS_TWIN: "48" } },
       quick("live", "--only", "demo"),
     ];
   }
