@@ -119,6 +119,7 @@ async function record(suite: string, measured: Row[], loadBefore: number, some: 
       devices: devices.map(({ description }) => description),
       processor: cpus[0]?.model ?? "",
       instructions: measuredOn.here.name,
+      ...(await tiles()),
       cores: cpus.length,
       memory_gib: Math.round(os.totalmem() / 2 ** 30),
       // Of the minute before: more than the suite's own use of the machine makes every figure doubtful.
@@ -130,6 +131,12 @@ async function record(suite: string, measured: Row[], loadBefore: number, some: 
   await writeFile(path, `${JSON.stringify(result, null, 2)}\n`);
   if (suite === "peers" && goalsElsewhere(measuredOn) === undefined) await writePeersTable(rows);
   if (goalsOn !== undefined) await writeSetsTable(suite);
+}
+
+/** Whether the processor multiplies tiles of bytes (Intel's AMX), without separate goals. */
+async function tiles(): Promise<{ tiles?: "AMX" }> {
+  const described = await readFile("/proc/cpuinfo", "utf8").catch(() => "");
+  return /^flags\b.*\bamx_int8\b/m.test(described) ? { tiles: "AMX" } : {};
 }
 
 /** Rows of an earlier result that were not measured this time stay where they were. */

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 
 #include "ggml-cpu-impl.h"
 #include "ggml-impl.h"
@@ -196,10 +195,12 @@ class Attention {
   int score(const Memory& memory, int64_t key_head, int64_t batch, int64_t first, int count,
             Lanes& most) const {
     for (int r = 0; r < kRows; ++r) most[r] = -INFINITY;
+    const MaskRows mask_rows(*this, key_head, batch, first, count);
     int blocks = 0;
     for (int64_t cell = 0; cell < cells_; cell += kCells) {
-      const Seen seen = read_masks(memory.masks, cell, key_head, batch, first, count);
+      const Seen seen = mask_rows.seen(cell);
       if (seen == Seen::kNothing) continue;
+      if (seen == Seen::kMasked) mask_rows.read(cell, memory.masks);
       float* const own = memory.weights + static_cast<int64_t>(blocks) * kCells * kRows;
       memory.blocks[blocks++] = static_cast<int32_t>(cell);
       read(k_, cell, key_head, batch, depth_, memory.block);
@@ -250,46 +251,70 @@ class Attention {
 
   enum class Seen { kNothing, kMasked, kAll };
 
-  /// The masks of a block of cells, [row][cell], which are added to scores; cells after the last one are
-  /// masked.
-  Seen read_masks(float* masks, int64_t cell, int64_t key_head, int64_t batch, int64_t first,
-                  int count) const {
-    const auto cells = static_cast<int>(std::min<int64_t>(kCells, cells_ - cell));
-    if (mask_ == nullptr && cells == kCells) return Seen::kAll;
-    const ggml_fp16_t* from[kRows] = {};
-    Seen rows[kRows];
-    bool any = mask_ == nullptr;
-    bool all = cells == kCells;
-    for (int r = 0; r < count && mask_ != nullptr; ++r) {
-      const int64_t of_head = head(key_head, first + r);
-      from[r] = at<ggml_fp16_t>(mask_, token(first + r), of_head % mask_->ne[2], batch % mask_->ne[3]) + cell;
-      rows[r] = r > 0 && from[r] == from[r - 1] ? rows[r - 1] : seen(from[r], cells);
-      any = any || rows[r] != Seen::kNothing;
-      all = all && rows[r] == Seen::kAll;
+  /// Where the masks of a tile's rows are. Heads of a token mostly share one row of the mask.
+  class MaskRows {
+   public:
+    MaskRows(const Attention& of, int64_t key_head, int64_t batch, int64_t first, int count)
+        : cells_(of.cells_), masked_(of.mask_ != nullptr) {
+      const ggml_tensor* const mask = of.mask_;
+      for (int r = 0; r < count && masked_; ++r) {
+        const int64_t head = of.head(key_head, first + r);
+        rows_[r] = of.at<ggml_fp16_t>(mask, of.token(first + r), head % mask->ne[2], batch % mask->ne[3]);
+        slopes_[r] = of.slope(head);
+        if (r == 0 || rows_[r] != rows_[r - 1]) different_[different_count_++] = rows_[r];
+      }
     }
-    if (!any || all) return any ? Seen::kAll : Seen::kNothing;
-    for (int r = 0; r < kRows; ++r) {
-      float* const own = masks + r * kCells;
-      std::fill(own, own + cells, 0.0F);
-      std::fill(own + cells, own + kCells, -INFINITY);
-      if (from[r] == nullptr || rows[r] == Seen::kAll) continue;
-      const float slope = this->slope(head(key_head, first + r));
-      for (int c = 0; c < cells; ++c) own[c] = slope * GGML_CPU_FP16_TO_FP32(from[r][c]);
-    }
-    return Seen::kMasked;
-  }
 
-  /// Most rows see a whole block or nothing of it, which needs no masks.
-  static Seen seen(const ggml_fp16_t* masks, int cells) {
-    if (cells < kCells) return Seen::kMasked;
-    uint64_t fours[kCells / 4];
-    std::memcpy(fours, masks, sizeof fours);
-    const auto are = [&](uint64_t four) {
-      return std::all_of(std::begin(fours), std::end(fours), [four](uint64_t own) { return own == four; });
-    };
-    constexpr uint64_t kFourInfinities = 0xFC00FC00FC00FC00;  // negative ones
-    return are(0) ? Seen::kAll : are(kFourInfinities) ? Seen::kNothing : Seen::kMasked;
-  }
+    /// What the rows see of a block; cells after the last one are masked.
+    Seen seen(int64_t cell) const {
+      const bool whole = cell + kCells <= cells_;
+      if (!masked_) return whole ? Seen::kAll : Seen::kMasked;
+      if (!whole) return Seen::kMasked;
+      bool any = false;
+      bool all = true;
+      for (int i = 0; i < different_count_; ++i) {
+        const Seen own = seen(different_[i] + cell);
+        any = any || own != Seen::kNothing;
+        all = all && own == Seen::kAll;
+      }
+      return !any ? Seen::kNothing : all ? Seen::kAll : Seen::kMasked;
+    }
+
+    /// A block's masks, [row][cell], which are added to scores.
+    void read(int64_t cell, float* masks) const {
+      const auto cells = static_cast<int>(std::min<int64_t>(kCells, cells_ - cell));
+      for (int r = 0; r < kRows; ++r, masks += kCells) {
+        std::fill(masks, masks + cells, 0.0F);
+        std::fill(masks + cells, masks + kCells, -INFINITY);
+        if (rows_[r] == nullptr) continue;
+        for (int c = 0; c < cells; ++c) masks[c] = slopes_[r] * GGML_CPU_FP16_TO_FP32(rows_[r][cell + c]);
+      }
+    }
+
+   private:
+    /// Most rows see a whole block or nothing of it, which needs no masks.
+    static Seen seen(const ggml_fp16_t* masks) {
+      uint64_t fours[kCells / 4];
+      std::memcpy(fours, masks, sizeof fours);
+      uint64_t either = 0;
+      uint64_t both = ~uint64_t{0};
+      for (const uint64_t four : fours) {
+        either |= four;
+        both &= four;
+      }
+      constexpr uint64_t kFourInfinities = 0xFC00FC00FC00FC00;  // negative ones
+      return either == 0                                            ? Seen::kAll
+             : either == kFourInfinities && both == kFourInfinities ? Seen::kNothing
+                                                                    : Seen::kMasked;
+    }
+
+    int64_t cells_;
+    bool masked_;
+    const ggml_fp16_t* rows_[kRows] = {};
+    float slopes_[kRows] = {};
+    const ggml_fp16_t* different_[kRows] = {};
+    int different_count_ = 0;
+  };
 
   /// A block of keys or values as F32; cells after the last one are zero.
   void read(const ggml_tensor* from, int64_t cell, int64_t key_head, int64_t batch, int64_t size,

@@ -59,6 +59,17 @@ __m256i values_of(const Block& block) {
   }
 }
 
+/// A block's numbers, signed.
+template <class Block>
+__m256i signed_values_of(const Block& block) {
+  if constexpr (std::is_same_v<Block, Q8_0>)
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(block.values));
+  const __m256i values = values_of(block);
+  return kAddedBits<Block> == 0
+             ? values
+             : _mm256_sub_epi8(values, _mm256_set1_epi8(static_cast<char>(1 << kAddedBits<Block>)));
+}
+
 /// The sum of 32 signed bytes.
 inline int32_t sum_of(__m256i bytes) {
   const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);

@@ -30,6 +30,14 @@ namespace {
 /// The most bytes of packed tokens: more are multiplied in rounds.
 constexpr size_t kPacked = size_t{8} << 20U;
 
+/// Bytes of packed tokens, and of weights, that stay in a core's own cache: each panel is read from further
+/// away once for several groups of rows.
+constexpr size_t kNearTokens = size_t{512} << 10U;
+constexpr size_t kNearWeights = size_t{512} << 10U;
+constexpr int64_t kMostNearGroups = 4;
+/// Groups that a thread takes at a time are few enough for this many takes each: threads end together.
+constexpr int64_t kTakes = 8;
+
 template <class Weight>
 struct Product {
   using Token = typename TokenOf<Weight>::Type;
@@ -79,6 +87,29 @@ struct Product {
     });
   }
 
+  int64_t groups_together() const {
+    const size_t weights_of_group = sizeof(Weight) * static_cast<size_t>(kLanes * depth);
+    const auto near = static_cast<int64_t>(kNearWeights / weights_of_group);
+    const int64_t fair = groups(rows) / (kTakes * params->nth);
+    return std::max<int64_t>(1, std::min({near, fair, kMostNearGroups}));
+  }
+
+  /// Groups [first, end) with tokens [from, from + count), a part of the panels after the other.
+  void multiply_groups(int64_t first, int64_t end, int64_t after, const std::byte* packed, int64_t from,
+                       int64_t count) const {
+    const size_t panel = panel_bytes<Token>(depth);
+    const int64_t near = end - first == 1 ? groups(count) : std::max<int64_t>(1, kNearTokens / panel);
+    for (int64_t p = 0; p < groups(count); p += near) {
+      const int64_t tokens_of_part = std::min(near * kLanes, count - p * kLanes);
+      for (int64_t g = first; g < end; ++g) {
+        // What comes next is fetched once.
+        const int64_t next = p > 0 ? groups(rows) : g + 1 < end ? g + 1 : after;
+        multiply(group(g, next), packed + static_cast<size_t>(p) * panel, tokens_of_part,
+                 results + (from + p * kLanes) * results_stride + g * kLanes, results_stride);
+      }
+    }
+  }
+
   /// Tokens [from, from + count): threads share the packing, then take groups of rows dynamically.
   void compute_round(int64_t from, int64_t count) const {
     thread_local Scratch scratch;
@@ -96,12 +127,12 @@ struct Product {
     for (int64_t panel = params->ith; panel < panels; panel += params->nth)
       pack_panel(panel, from, count, packed);
     ggml_barrier(params->threadpool);
-    const auto take = [&] { return int64_t{ggml_threadpool_chunk_add(params->threadpool, 1)}; };
-    int64_t next = params->ith < groups(rows) ? take() : 0;
-    for (int64_t at = params->ith; at < groups(rows); at = next, next = take()) {
-      float* const to = results + from * results_stride + at * kLanes;
-      multiply(group(at, next), packed, count, to, results_stride);
-    }
+    const int64_t all = groups(rows);
+    const int64_t together = groups_together();
+    const auto take = [&] { return together * ggml_threadpool_chunk_add(params->threadpool, 1); };
+    int64_t next = params->ith * together < all ? take() : 0;
+    for (int64_t at = params->ith * together; at < all; at = next, next = take())
+      multiply_groups(at, std::min(at + together, all), next, packed, from, count);
     ggml_barrier(params->threadpool);
   }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "blocks.h"
+#include "byte_tiles.h"
+#include "scratch.h"
 #include "tile.h"
 
 namespace tapline::products {
@@ -151,9 +153,39 @@ void pack_blocks(const Token* rows, int64_t stride, int64_t count, int64_t depth
   }
 }
 
+#ifdef TAPLINE_PRODUCTS_TILES
+
+/// Sixteen rows of weights, unpacked for tiles of bytes.
+template <class Block>
+TileRows rows_for_byte_tiles(const WeightRows<Block>& weights) {
+  thread_local Scratch memory;
+  const int64_t depth = weights.depth;
+  const auto numbers = static_cast<size_t>(kLanes * depth);
+  auto* const values = reinterpret_cast<int8_t*>(memory.at_least(numbers * (kTileRow + 2 * sizeof(float))));
+  auto* const scale = reinterpret_cast<float*>(values + numbers * kTileRow);
+  float* const least = kHasLeast<Block> ? scale + numbers : nullptr;
+  for (int64_t r = 0; r < kLanes; ++r) {
+    const Block* const row = weights.row(r);
+    for (int64_t b = 0; b < depth; ++b) {
+      const int64_t at = b * kLanes + r;
+      weights.fetch_next(r, b);
+      scale[at] = from_half(row[b].scale);
+      if constexpr (kHasLeast<Block>) least[at] = from_half(row[b].least);
+      _mm256_store_si256(reinterpret_cast<__m256i*>(values + at * kTileRow), signed_values_of(row[b]));
+    }
+  }
+  return {values, scale, least, depth};
+}
+
+#endif
+
 template <class Weight>
 void multiply_blocks(const WeightRows<Weight>& weights, const std::byte* panels, int64_t tokens, float* c,
                      int64_t c_stride) {
+#ifdef TAPLINE_PRODUCTS_TILES
+  if (weights.rows == kLanes && has_byte_tiles())
+    return multiply_byte_tiles(rows_for_byte_tiles(weights), panels, tokens, c, c_stride);
+#endif
   thread_local Rows rows;
   rows.read(weights);
   const int64_t count = weights.rows;

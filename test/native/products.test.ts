@@ -11,7 +11,8 @@ import { apart, layersOf, scratch, someTokens } from "./demo-model.js";
 /**
  * With AVX-512 VNNI, or AVX2 without AVX-512, native/products computes passes of any number of tokens with quantized
  * weights, in two ways: tokens packed side by side, and up to four tokens unpacked. Both must give the same bits. Passes of
- * few tokens with F32 weights, and everything elsewhere, use ggml's products, which round differently.
+ * few tokens with F32 weights, and everything elsewhere, use ggml's products, which round differently. A processor that
+ * multiplies tiles of bytes (AMX) does so with packed tokens: the same bits again.
  */
 const { systemInfo } = backendInfo();
 const oneArithmetic = /\bAVX512 = 1/.test(systemInfo)
@@ -139,6 +140,18 @@ for (const type of oneArithmetic ? (["q8_0", "q4_1", "q5_0", "q5_1"] as const) :
     });
   });
 }
+
+test("f32: rows in groups and tokens in parts equal passes of few tokens", async () => {
+  // Four groups of sixteen rows are multiplied together, and 300 tokens of 576 numbers in parts of 224.
+  const shape = { blocks: 1, hidden: 576, feedForward: 1536, heads: 9, kvHeads: 3, vocabulary: 320 };
+  await withModel("f32", shape, async (model, open) => {
+    const context = await open(1);
+    const tokens = someTokens(300, model.info.nVocab, 5);
+    const [whole] = await states(context, model, tokens, 300);
+    const [parts] = await states(context, model, tokens, 12);
+    assert.ok(apart(whole!, parts!) <= 1e-5, `${apart(whole!, parts!)}`);
+  });
+});
 
 test("more tokens than fit into one packing", async () => {
   const shape = { blocks: 1, hidden: 64, feedForward: 8200, heads: 2, kvHeads: 1, vocabulary: 320 };
