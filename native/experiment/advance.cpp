@@ -165,7 +165,7 @@ class Advance {
       points_.push_back({place.layer, /*read=*/true, edits_.at(place), place.point});
   }
 
-  /// Whether anything but norms is kept of a place where a tensor is computed.
+  /// Whether anything but norms is returned of a place where a tensor is computed.
   bool reads_states(Place computed) const {
     if (!computed.is_vector() || computed.point == Point::kHeadOut) return true;
     for (const std::vector<LayerStates>* layers : {&result_.layers, &result_.measured, &output_}) {

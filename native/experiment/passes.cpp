@@ -115,7 +115,7 @@ void Passes::arm(const TokenBatch& batch, std::vector<TapPoint>& points, bool le
     try {
       graph_points_ = std::make_unique<GraphPoints>(ctx_, stream_);
     } catch (const Error&) {
-      in_graph_ = false;  // there is no memory for it
+      in_graph_ = false;  // there is not enough memory
       return;
     }
   }

@@ -31,7 +31,7 @@ test("a complete machine has a card, by its name and capability", () => {
   assert.equal(findCard(machine()), { name: "NVIDIA H100 80GB HBM3", capability: "9.0" });
 });
 
-test("what a machine lacks is named in one sentence", () => {
+test("everything that a machine lacks is named in one sentence", () => {
   const gpu = "an NVIDIA GPU with a working driver (nvidia-smi does not name one)";
   const toolkit = "NVIDIA's CUDA toolkit (nvcc is neither on the PATH nor named by CUDACXX)";
   assert.is(refusal(machine({ driver: false })), `This machine lacks ${gpu}${rest}`);
