@@ -1,10 +1,12 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Lens } from "../../src/formats/lens.js";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
-import { Dictionaries, randomVector } from "../../src/library/index.js";
+import { Dictionaries, Lenses, randomVector } from "../../src/library/index.js";
+import type { OpenLens } from "../../src/library/lenses.js";
 import { Engine } from "../../src/native/engine.js";
-import type { DictionaryPlaces } from "../../src/native/index.js";
+import type { DictionaryPlaces, TranslatorPlaces } from "../../src/native/index.js";
 import type { LivePlan } from "../../src/native/live.js";
 import { median, type Row, row } from "../figures.js";
 import { layerSets } from "../layer-sets.js";
@@ -56,7 +58,12 @@ export async function benchEngine(
   });
   const home = await mkdtemp(join(tmpdir(), "tapline-bench-live-"));
   try {
-    const plans = plansOf(engine, await randomDictionary(engine.info.nEmbd, home), goals);
+    const { nEmbd } = engine.info;
+    const saved = {
+      dictionary: await randomDictionary(nEmbd, home),
+      lens: await randomLens(nEmbd, fourLayers(engine), home),
+    };
+    const plans = plansOf(engine, saved, goals);
     const variants = Object.fromEntries(
       Object.entries(plans).map(([name, { plan, least, rounds = 3 }]): [string, Variant] => [
         name,
@@ -133,16 +140,37 @@ async function randomDictionary(width: number, home: string): Promise<Dictionary
   return (await dictionaries.open("random")).places;
 }
 
+const fourLayers = ({ info }: Engine) => layerSets(info.nLayer)["4 layers"] as number[];
+
+/** A random tuned lens of some layers, which is saved and opened as users' are: numbers in half precision, as published. */
+async function randomLens(width: number, layers: number[], home: string): Promise<OpenLens> {
+  const lenses = new Lenses(home);
+  const read: Lens["read"] = async (layer) => {
+    const numbers = randomVector(width * width, 1, layer);
+    return {
+      matrix: numbers.map((value) => Math.round(value * 1024) / 2 ** 14),
+      bias: new Float32Array(width),
+    };
+  };
+  const about = { layout: "bench", hidden: width, residual: true, layers, notes: [] };
+  await lenses.keep("random", { ...about, kind: "tuned", read }, { source: null });
+  return lenses.open("random");
+}
+
 function plansOf(
-  { info }: Engine,
-  dictionary: DictionaryPlaces,
+  engine: Engine,
+  { dictionary, lens }: { dictionary: DictionaryPlaces; lens: OpenLens },
   goals: Goals | undefined,
 ): Record<string, Planned> {
-  const { nEmbd, nLayer } = info;
+  const { nEmbd, nLayer } = engine.info;
   const vector = (seed: number) =>
     Float32Array.from({ length: nEmbd }, (_, index) => Math.sin((seed + 1) * 12.9898 * (index + 1)));
   const vectors = Array.from({ length: streams }, (_, stream) => vector(stream));
-  const four = layerSets(nLayer)["4 layers"] as number[];
+  const four = fourLayers(engine);
+  const translators = four.map((layer, index) => ({
+    index,
+    ...(lens.translator(layer) as TranslatorPlaces),
+  }));
   const eight = Array.from({ length: 8 }, (_, index) => Math.floor(((index + 0.5) * (nLayer - 1)) / 8));
   const steered =
     (layers: readonly number[]): Plan =>
@@ -199,6 +227,15 @@ function plansOf(
     },
     "lens top 3 at 4 layers for all": {
       plan: () => ({ watch: { layers: four, positions: "generated", lensTop: 3 } }),
+      rounds: 2,
+    },
+    "the same and a saved lens's top 3 for all": {
+      plan: () => ({
+        watch: {
+          ...{ layers: four, positions: "generated", lensTop: 3 },
+          lenses: [{ name: "random", translators }],
+        },
+      }),
       rounds: 2,
     },
   };

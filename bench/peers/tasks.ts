@@ -7,7 +7,7 @@ import { layerSets } from "../layer-sets.js";
 export type Task =
   | { task: "capture"; tokens: number[]; layers: number[] }
   | { task: "forward"; batch: number[][]; layers: number[] }
-  | { task: "calls"; tokens: number[]; layer?: number; count: number; threads: number }
+  | { task: "calls"; tokens: number[]; layer?: number; count: number; at_once: number; tasks?: boolean }
   | { task: "extract"; texts: number[][]; layer: number }
   | {
       task: "compare";

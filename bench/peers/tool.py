@@ -40,8 +40,8 @@ def forward(tool, batch, layers):
     return lambda: {"norms": norms(rows), "next": int(logits[-1].argmax()), "rows": sum(len(each) for each in rows)}
 
 
-def calls(tool, tokens, count, threads, layer=None):
-    tool.calls(tokens, count, threads, layer)
+def calls(tool, tokens, count, at_once, layer=None, tasks=False):
+    tool.calls(tokens, count, at_once, layer, tasks)
     return lambda: {}
 
 

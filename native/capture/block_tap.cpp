@@ -54,8 +54,14 @@ void BlockTap::arm_gauged(const TapPoint& edited) {
 
 BlockTap::ArmedPoint BlockTap::armed_point(const TapPoint& point, bool proof_only) const {
   const Site& site = stream_->points.site(point.place());
-  ArmedPoint armed{point,      site.anchor.c_str(), site.offset, site.node,
-                   proof_only, /*keep=*/false,      site.width,  site.heads};
+  ArmedPoint armed;
+  armed.point = point;
+  armed.anchor = armed.unchanged_anchor = site.anchor.c_str();
+  armed.offset = armed.unchanged_offset = site.offset;
+  armed.node = site.node;
+  armed.proof_only = proof_only;
+  armed.width = site.width;
+  armed.heads = site.heads;
   const auto layer = static_cast<size_t>(point.layer);
   if (point.point == Point::kBlockOut && layer < outputs_.size() && !outputs_[layer].empty()) {
     armed.anchor = outputs_[layer].c_str();
@@ -75,12 +81,15 @@ void BlockTap::disarm() {
 
 void BlockTap::check() const {
   if (!failure_.empty()) throw Error(ErrorCode::kInternal, failure_);
+  check_complete();
 }
 
 void BlockTap::check_complete() const {
-  if (batch_ < 0 || next_ >= points_.size()) return;
-  throw_error(ErrorCode::kInternal, points_[next_].point.place().text(),
-              " was not found in the compute graph of this pass.");
+  if (incomplete()) throw Error(ErrorCode::kInternal, missing());
+}
+
+std::string BlockTap::missing() const {
+  return points_[next_].point.place().text() + " was not found in the compute graph of this pass.";
 }
 
 bool BlockTap::on_node(ggml_tensor* t, bool ask, void* user_data) {
@@ -97,8 +106,7 @@ bool BlockTap::wants(const ggml_tensor* t) {
   ++asked_;
   if (next_ >= points_.size()) return false;
   if (shared_ && seen_positions_.empty()) look_for_positions(t);
-  for (; anchored_ < points_.size() && std::strcmp(t->name, points_[anchored_].anchor) == 0; ++anchored_)
-    points_[anchored_].due = asked_ + points_[anchored_].offset;
+  find_anchors(t);
   if (points_[next_].due != asked_) return false;
   ArmedPoint& here = points_[next_];
   here.tensor = t;
@@ -108,6 +116,19 @@ bool BlockTap::wants(const ggml_tensor* t) {
     return next_ < points_.size();
   ++next_;
   return false;
+}
+
+void BlockTap::find_anchors(const ggml_tensor* t) {
+  for (; anchored_ < points_.size(); ++anchored_) {
+    ArmedPoint& point = points_[anchored_];
+    if (std::strcmp(t->name, point.anchor) == 0) {
+      point.due = asked_ + point.offset;
+    } else if (std::strcmp(t->name, point.unchanged_anchor) == 0) {
+      point.due = asked_ + point.unchanged_offset;
+    } else {
+      return;
+    }
+  }
 }
 
 /// Checks that all points that were reached in a block are operands of its output.
@@ -126,7 +147,7 @@ void BlockTap::prove(const ArmedPoint& output, const ggml_tensor* t) {
 
 void BlockTap::begin_micro_batch(const ggml_tensor* first_node) {
   ++batch_;
-  if (batch_ > 0 && !shared_ && next_ < points_.size()) check_complete();
+  if (batch_ > 0 && incomplete()) fail(missing());
   next_ = failure_.empty() ? 0 : points_.size();
   anchored_ = 0;
   kept_.clear();

@@ -74,7 +74,8 @@ class BlockTap {
   /// without further readings or edits.
   explicit BlockTap(bool shared = false) : shared_(shared) {}
   void describe(const ResidualStream* stream) { stream_ = stream; }
-  /// Names of block outputs in graphs that change them afterwards, by layer; empty where they do not.
+  /// Names of block outputs in graphs that change them afterwards, by layer; empty where they do not. A graph
+  /// without any row of a layer changes nothing there.
   void name_outputs(std::vector<std::string> names) { outputs_ = std::move(names); }
 
   /// `points` in any order, each at a place where a tensor is computed. `rows` are the tokens of each
@@ -83,7 +84,8 @@ class BlockTap {
            const CancelToken& cancel);
   void disarm();
 
-  /// Throws the failure of a shared tap since arm(): a wrong shape, an unexpected row order.
+  /// Throws the failure of a shared tap since arm(), after a completed pass: a wrong shape, an unexpected row
+  /// order, an armed place that a graph did not have.
   void check() const;
   /// Throws if a completed pass has not reached every armed place.
   void check_complete() const;
@@ -96,18 +98,22 @@ class BlockTap {
   /// A point and the location of its node.
   struct ArmedPoint {
     TapPoint point;
-    const char* anchor;
-    int offset;
-    int node;
-    bool proof_only;  // only proves the other points of the block
-    bool keep;        // its rows are read by edits of later points
-    int width;
-    int heads;
+    const char* anchor = nullptr;
+    int offset = 0;
+    /// Of the block's output in a graph that could change it and does not: the same as without changes.
+    const char* unchanged_anchor = nullptr;
+    int unchanged_offset = 0;
+    int node = 0;
+    bool proof_only = false;  // only proves the other points of the block
+    bool keep = false;        // its rows are read by edits of later points
+    int width = 0;
+    int heads = 0;
     const ggml_tensor* tensor = nullptr;  // of the current micro-batch
     int64_t due = -1;                     // the number of its node, after its anchor
   };
 
   bool wants(const ggml_tensor* t);
+  void find_anchors(const ggml_tensor* t);
   void prove(const ArmedPoint& output, const ggml_tensor* t);
   ArmedPoint armed_point(const TapPoint& point, bool proof_only) const;
   void take(ggml_tensor* t);
@@ -136,6 +142,9 @@ class BlockTap {
                   size_t row_bytes) const;
   void look_for_positions(const ggml_tensor* node);
   void fail(const std::string& sentence);
+  /// Whether the micro-batch has not reached a place, and the sentence about it.
+  bool incomplete() const { return batch_ >= 0 && next_ < points_.size(); }
+  std::string missing() const;
 
   bool shared_;
   const ResidualStream* stream_ = nullptr;

@@ -9,7 +9,7 @@
 extern "C" bool ggml_own_sgemm(const ggml_compute_params*, int64_t, int64_t, int64_t, const void*, int64_t,
                                const void*, int64_t, void*, int64_t, int, int, int);
 
-#include "products.h"
+#include "amx.h"
 
 #ifdef __ARM_FEATURE_FP16_VECTOR_ARITHMETIC
 #error "ggml would add up in half precision. CMakeLists.txt undefines this macro; something defined it again."
@@ -27,8 +27,11 @@ namespace tapline::products {
 
 namespace {
 
-/// The most bytes of packed tokens: more are multiplied in rounds.
-constexpr size_t kPacked = size_t{8} << 20U;
+/// The most bytes of packed tokens: more are multiplied in rounds. Matrix registers read them so fast that
+/// they have to stay in the second cache, where that costs less than splitting the weights for every round.
+template <class Weight>
+constexpr size_t kPacked = std::is_same_v<Weight, SplitF32> ? size_t{5} << 18U : size_t{8} << 20U;
+constexpr int64_t kLeastPanels = 4;
 
 /// Bytes of packed tokens, and of weights, that stay in a core's own cache: each panel is read from further
 /// away once for several groups of rows.
@@ -41,6 +44,7 @@ constexpr int64_t kTakes = 8;
 template <class Weight>
 struct Product {
   using Token = typename TokenOf<Weight>::Type;
+  static constexpr int64_t kGroup = kRowsTogether<Weight>;
 
   const ggml_compute_params* params;
   int64_t rows;  // of weights
@@ -53,7 +57,8 @@ struct Product {
   float* results;
   int64_t results_stride;
 
-  static int64_t groups(int64_t count) { return (count + kLanes - 1) / kLanes; }
+  static int64_t panels_of(int64_t count) { return (count + kLanes - 1) / kLanes; }
+  int64_t groups() const { return (rows + kGroup - 1) / kGroup; }
 
   void pack_panel(int64_t panel, int64_t from, int64_t count, std::byte* to) const {
     pack(inputs + (from + panel * kLanes) * inputs_stride, inputs_stride,
@@ -63,18 +68,19 @@ struct Product {
 
   /// The rows of a group; `next` is the group that this thread takes after it, if there is one.
   WeightRows<Weight> group(int64_t group, int64_t next) const {
-    const auto first = [&](int64_t of) { return weights + of * kLanes * weights_stride; };
-    return {first(group), weights_stride, std::min(kLanes, rows - group * kLanes), depth,
-            next < groups(rows) ? first(next) : nullptr};
+    const auto first = [&](int64_t of) { return weights + of * kGroup * weights_stride; };
+    // The last group may have fewer rows than would be fetched.
+    return {first(group), weights_stride, std::min(kGroup, rows - group * kGroup), depth,
+            (next + 1) * kGroup <= rows ? first(next) : nullptr};
   }
 
   /// Every thread takes as many groups in a row as the others.
   template <class Multiply>
   void share_groups(const Multiply& multiply_group) const {
-    const int64_t all = groups(rows);
+    const int64_t all = groups();
     const int64_t end = all * (params->ith + 1) / params->nth;
     for (int64_t at = all * params->ith / params->nth; at < end; ++at)
-      multiply_group(group(at, at + 1 < end ? at + 1 : all), results + at * kLanes);
+      multiply_group(group(at, at + 1 < end ? at + 1 : all), results + at * kGroup);
   }
 
   /// As many tokens as a panel or fewer: every thread packs them, so threads do not wait for each other.
@@ -88,24 +94,26 @@ struct Product {
   }
 
   int64_t groups_together() const {
-    const size_t weights_of_group = sizeof(Weight) * static_cast<size_t>(kLanes * depth);
+    // These are split again for every part of the tokens.
+    constexpr int64_t kMost = std::is_same_v<Weight, SplitF32> ? 1 : kMostNearGroups;
+    const size_t weights_of_group = sizeof(Weight) * static_cast<size_t>(kGroup * depth);
     const auto near = static_cast<int64_t>(kNearWeights / weights_of_group);
-    const int64_t fair = groups(rows) / (kTakes * params->nth);
-    return std::max<int64_t>(1, std::min({near, fair, kMostNearGroups}));
+    const int64_t fair = groups() / (kTakes * params->nth);
+    return std::max<int64_t>(1, std::min({near, fair, kMost}));
   }
 
   /// Groups [first, end) with tokens [from, from + count), a part of the panels after the other.
   void multiply_groups(int64_t first, int64_t end, int64_t after, const std::byte* packed, int64_t from,
                        int64_t count) const {
     const size_t panel = panel_bytes<Token>(depth);
-    const int64_t near = end - first == 1 ? groups(count) : std::max<int64_t>(1, kNearTokens / panel);
-    for (int64_t p = 0; p < groups(count); p += near) {
+    const int64_t near = end - first == 1 ? panels_of(count) : std::max<int64_t>(1, kNearTokens / panel);
+    for (int64_t p = 0; p < panels_of(count); p += near) {
       const int64_t tokens_of_part = std::min(near * kLanes, count - p * kLanes);
       for (int64_t g = first; g < end; ++g) {
         // What comes next is fetched once.
-        const int64_t next = p > 0 ? groups(rows) : g + 1 < end ? g + 1 : after;
+        const int64_t next = p > 0 ? groups() : g + 1 < end ? g + 1 : after;
         multiply(group(g, next), packed + static_cast<size_t>(p) * panel, tokens_of_part,
-                 results + (from + p * kLanes) * results_stride + g * kLanes, results_stride);
+                 results + (from + p * kLanes) * results_stride + g * kGroup, results_stride);
       }
     }
   }
@@ -113,7 +121,7 @@ struct Product {
   /// Tokens [from, from + count): threads share the packing, then take groups of rows dynamically.
   void compute_round(int64_t from, int64_t count) const {
     thread_local Scratch scratch;
-    const int64_t panels = groups(count);
+    const int64_t panels = panels_of(count);
     // All threads use the first thread's memory. Its address is passed through the result buffer.
     float* const place = results + from * results_stride;
     std::byte* packed = nullptr;
@@ -127,7 +135,7 @@ struct Product {
     for (int64_t panel = params->ith; panel < panels; panel += params->nth)
       pack_panel(panel, from, count, packed);
     ggml_barrier(params->threadpool);
-    const int64_t all = groups(rows);
+    const int64_t all = groups();
     const int64_t together = groups_together();
     const auto take = [&] { return together * ggml_threadpool_chunk_add(params->threadpool, 1); };
     int64_t next = params->ith * together < all ? take() : 0;
@@ -143,12 +151,12 @@ struct Product {
   }
 
   void compute() const {
-    if constexpr (!std::is_same_v<Weight, float>) {
+    if constexpr (kQuantised<Weight>) {
       if (tokens <= kFewTokens) return compute_few();
     }
     if (tokens <= kLanes) return compute_one_panel();
-    const auto fitting = static_cast<int64_t>(kPacked / panel_bytes<Token>(depth));
-    const int64_t most = std::max<int64_t>(1, fitting) * kLanes;
+    const auto fitting = static_cast<int64_t>(kPacked<Weight> / panel_bytes<Token>(depth));
+    const int64_t most = std::max(kLeastPanels, fitting) * kLanes;
     for (int64_t from = 0; from < tokens; from += most) compute_round(from, std::min(most, tokens - from));
   }
 };
@@ -178,8 +186,13 @@ bool product(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
     return true;
   }
   if (m < kLanes) return false;
-  if (a_type == GGML_TYPE_F32 && b_type == GGML_TYPE_F32)
-    return n >= kLeastPlain && of(static_cast<const float*>(a));
+  if (a_type == GGML_TYPE_F32 && b_type == GGML_TYPE_F32) {
+    if (n < kLeastPlain) return false;
+#ifdef TAPLINE_AMX
+    if (has_amx()) return of(static_cast<const SplitF32*>(a));
+#endif
+    return of(static_cast<const float*>(a));
+  }
 #ifdef TAPLINE_PRODUCTS_QUANTISED
   if (b_type == GGML_TYPE_Q8_0) {
     if (a_type == GGML_TYPE_Q8_0) return of(static_cast<const Q8_0*>(a));

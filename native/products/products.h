@@ -82,6 +82,11 @@ struct Q8K {
   int16_t sums[16];
 };
 
+/// F32 that matrix registers multiply (split.cpp), of weights and tokens.
+struct SplitF32 {
+  float value;
+};
+
 /// The type of tokens for a type of weights.
 template <class Weight>
 struct TokenOf {
@@ -92,6 +97,10 @@ struct TokenOf<float> {
   using Type = float;
 };
 template <>
+struct TokenOf<SplitF32> {
+  using Type = SplitF32;
+};
+template <>
 struct TokenOf<Q4_1> {
   using Type = Q8_1;
 };
@@ -100,13 +109,23 @@ struct TokenOf<Q5_1> {
   using Type = Q8_1;
 };
 
+template <class Weight>
+constexpr bool kQuantised = !std::is_same_v<Weight, float> && !std::is_same_v<Weight, SplitF32>;
+
 #ifdef TAPLINE_PRODUCTS
+
+/// Rows of weights that a thread takes together.
+template <class Weight>
+constexpr int64_t kRowsTogether = std::is_same_v<Weight, SplitF32> ? 2 * kLanes : kLanes;
 
 /// Bytes of a panel of kLanes tokens; `depth` counts numbers of F32 and blocks of quantised ones. F32 is at
 /// panel[k * kLanes + token]. A block has ten vectors: scales; in Q8_1 `sum`, in Q8_0 the negative sum of the
-/// values as an integer; and eight times four bytes per token.
+/// values as an integer; and eight times four bytes per token. Split F32 has three times two bytes per
+/// number, of whole 32 numbers.
 template <class Token>
 size_t panel_bytes(int64_t depth) {
+  if constexpr (std::is_same_v<Token, SplitF32>)
+    return static_cast<size_t>((depth + 31) / 32 * 32 * kLanes) * 6;
   constexpr size_t kVectors = std::is_same_v<Token, float> ? 1 : 10;
   return static_cast<size_t>(depth * kLanes) * 4 * kVectors;
 }
@@ -115,7 +134,7 @@ size_t panel_bytes(int64_t depth) {
 template <class Token>
 void pack(const Token* rows, int64_t stride, int64_t count, int64_t depth, std::byte* panel);
 
-/// Rows of weights, at most a vector's, and where the rows are that this thread multiplies next.
+/// Rows of weights, at most kRowsTogether, and where the rows are that this thread multiplies next.
 template <class Weight>
 struct WeightRows {
   const Weight* first;

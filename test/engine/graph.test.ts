@@ -379,6 +379,31 @@ test("the callback reads block outputs that the graph only measures", async () =
   }
 });
 
+test("points in the last block are proven next to an edit of its output", async () => {
+  const edited: LivePlan = { edits: [steer(0.5, { layer: last })] };
+  const inside: LivePlan = {
+    edits: [{ layer: last, point: "head_out", scale: 0.5, positions: "all" }],
+    watch: { layers: [last], point: "attn_out", positions: "all", norms: true },
+  };
+  // Where the prompt's tokens are without those of the other request, the block computes no row.
+  const prompt = `${start}The capital of France is`;
+  const more = { max_tokens: 2 };
+  const wanted = await ask(callback, prompt, inside, more);
+  let together = false;
+  for (let attempt = 0; attempt < 20 && !together; attempt++) {
+    let running = true;
+    const long = ask(graph, "Tom", edited, { max_tokens: 200 }).finally(() => {
+      running = false;
+    });
+    const found = await ask(graph, prompt, inside, more);
+    together = running;
+    const [other] = await long;
+    assert.equal([found[0]!.tapline.computed, other!.tapline.computed], ["callback", "graph"]);
+    compare(found, wanted);
+  }
+  assert.ok(together, "the requests never shared a batch");
+});
+
 test("requests that the graph cannot compute use the callback and report it", async () => {
   const edits = [steer(0.5)];
   const read: [string, LivePlan][] = [

@@ -1,6 +1,6 @@
-"""Runs a notebook's cells against `boot_transformers` or a GGUF on tapline, and writes its `figures` as a JSON line.
+"""Runs notebooks' cells against `boot_transformers` or a GGUF on tapline, and writes a JSON line with the `figures` of each.
 
-    transformer-lens-notebook.py NOTEBOOK transformers|tapline MODEL
+    transformer-lens-notebook.py transformers|tapline MODEL NOTEBOOK...
 
 On tapline, only the lines that the notebook itself names are changed.
 """
@@ -10,8 +10,7 @@ import re
 import sys
 
 
-def main(path, engine, model):
-    os.environ["MODEL"] = model
+def figures_of(path, engine):
     with open(path, encoding="utf8") as file:
         cells = json.load(file)["cells"]
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
@@ -30,7 +29,12 @@ def main(path, engine, model):
     close = getattr(names["bridge"], "close", None)
     if close is not None:
         close()
-    print("\n" + json.dumps(names["figures"]))
+    return names["figures"]
+
+
+def main(engine, model, *paths):
+    os.environ["MODEL"] = model
+    print("\n" + json.dumps([figures_of(path, engine) for path in paths]))
 
 
 main(*sys.argv[1:])

@@ -7,11 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-import types
 import unittest
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import tapline_lab as tl
 from tapline_lab import TaplineError
@@ -134,31 +131,6 @@ class TestForward(unittest.TestCase):
         last = np.stack([rows[-1] for rows in whole.cache["block_out.7"]])
         np.testing.assert_allclose(half.cache["block_out.7"][:, 0], last, rtol=2e-3, atol=1e-2)
 
-    def test_a_data_frame_has_a_row_per_token(self) -> None:
-        run = self.model.run(TEXTS, "block_out.1")
-        frames: list[dict[object, list[float]]] = []
-
-        class DataFrame(dict[object, list[float]]):
-            """The part of pandas in use, which need not be installed."""
-
-            def __init__(self, rows: object) -> None:
-                super().__init__(enumerate(np.asarray(rows).T.tolist()))
-                frames.append(self)
-
-            def insert(self, _: int, name: str, values: object) -> None:
-                self[name] = values if isinstance(values, int) else list(values)  # type: ignore[call-overload]
-
-        pandas: Any = types.ModuleType("pandas")
-        pandas.DataFrame = DataFrame
-        pandas.concat = lambda parts, ignore_index: parts
-        with mock.patch.dict(sys.modules, {"pandas": pandas}):
-            sys.modules.pop("tapline_lab.frames", None)
-            run.to_dataframe("block_out.1")
-        sys.modules.pop("tapline_lab.frames", None)
-        self.assertEqual([frame["sequence"] for frame in frames], [0, 1])
-        self.assertEqual([len(frame["row"]) for frame in frames], [len(tokens) for tokens in run.tokens])
-        self.assertEqual(frames[1][127][-1], float(run.cache["block_out.1"][1][-1][127]))
-
     def test_a_server_whose_files_cannot_be_opened_streams(self) -> None:
         from tapline_lab import _forward
 
@@ -269,19 +241,6 @@ class TestForward(unittest.TestCase):
         finally:
             self.model.remove_vector("py-animals")
             self.model.remove_probe("py-animals")
-
-    def test_an_async_model_has_the_same_methods(self) -> None:
-        import asyncio
-
-        async def both() -> None:
-            model = tl.AsyncModel(self.model)
-            runs = await asyncio.gather(*(model.run(text, logits="last") for text in TEXTS))
-            self.assertEqual([run.logits.shape[0] for run in runs], [1, 1])
-            self.assertEqual((await model.generate(TEXTS[0], 2)).text, self.model.generate(TEXTS[0], 2).text)
-
-        asyncio.run(both())
-        ours = {name for name in vars(tl.Model) if not name.startswith("_")} & {"run", "generate", "vector", "probe", "features"}
-        self.assertEqual(ours - set(vars(tl.AsyncModel)), set())
 
     def test_a_killed_client_leaves_no_file(self) -> None:
         script = (

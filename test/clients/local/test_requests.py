@@ -7,6 +7,7 @@ import http.client
 import io
 import json
 import os
+import socket
 import tempfile
 import threading
 import unittest
@@ -56,12 +57,18 @@ class Plug:
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
+        self.asked = 0
 
     def sendall(self, data: bytes) -> None:
         self.sent.append(bytes(data))
 
-    def makefile(self, *_: object) -> io.BytesIO:
-        return io.BytesIO(b'HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"done": 1}')
+    def setsockopt(self, *_: object) -> None:
+        pass
+
+    def recv(self, _: int) -> bytes:
+        """In two parts."""
+        self.asked += 1
+        return b'200 OK\r\nContent-Length: 11\r\n\r\n{"done": 1}' if self.asked % 2 == 0 else b"HTTP/1.1 "
 
     def close(self) -> None:
         pass
@@ -71,12 +78,12 @@ class TestShortCalls(unittest.TestCase):
     def test_calls_share_a_connection_and_each_is_one_packet(self) -> None:
         plugs: list[Plug] = []
 
-        def connect(connection: Any) -> None:
+        def connect(*_: object) -> Plug:
             plugs.append(Plug())
-            connection.sock = plugs[-1]
+            return plugs[-1]
 
         transport = Transport("http://127.0.0.1:1", 5, "secret")
-        with mock.patch.object(http.client.HTTPConnection, "connect", connect):
+        with mock.patch.object(socket, "create_connection", connect):
             found = [transport.quick("/lab/forward", {"n": n}) for n in range(3)]
         self.assertEqual(found, [{"done": 1}] * 3)
         [plug] = plugs

@@ -36,18 +36,31 @@ export function environmentPython(): string {
   return found;
 }
 
-/**
- * The interpreter of a tool's environment, made on first use with the versions of `environments/NAME.txt`. The line of
- * torch, where there is one, goes first: what asks for torch without a version would bring another build.
- */
-export async function environment(name: EnvironmentName): Promise<string> {
+/** An environment's packages, and where it is or will be. */
+async function described(name: EnvironmentName) {
   const list = fileURLToPath(new URL(`./environments/${name}.txt`, import.meta.url));
   const text = await readFile(list, "utf8");
   const stamp = createHash("sha256").update(text).digest("hex");
   const folder = join(realFolder, "environments", name);
-  const python = join(folder, "bin", "python");
   const stampFile = join(folder, "tapline-stamp");
-  if ((await readFile(stampFile, "utf8").catch(() => "")) === stamp) return python;
+  const made = (await readFile(stampFile, "utf8").catch(() => "")) === stamp;
+  return { list, text, stamp, folder, python: join(folder, "bin", "python"), stampFile, made };
+}
+
+/**
+ * The interpreter of a tool's environment, made on first use with the versions of `environments/NAME.txt`. One that has been
+ * made and has these versions among others serves, too. The line of torch, where there is one, goes first: what asks for torch
+ * without a version would bring another build.
+ */
+export async function environment(name: EnvironmentName): Promise<string> {
+  const { list, text, stamp, folder, python, stampFile, made } = await described(name);
+  if (made) return python;
+  const packages = text.trim().split("\n");
+  for (const other of environmentNames) {
+    const larger = await described(other);
+    const all = new Set(larger.text.split("\n"));
+    if (larger.made && packages.every((line) => all.has(line))) return larger.python;
+  }
   console.error(`Making the environment of ${name} in ${folder}.`);
   await rm(folder, { recursive: true, force: true });
   await mkdir(join(realFolder, "environments"), { recursive: true });

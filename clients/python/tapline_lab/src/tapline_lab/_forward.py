@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import mmap
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ._errors import TaplineError
@@ -38,6 +39,28 @@ _NAMES = [
 ]
 _POINTS = {name: names[0].removesuffix(".L") for names in _NAMES for name in names}
 _LAYER = re.compile(r"(?<=\.)[0-9]+(?=\.|\Z)")
+
+
+class Activations(np.ndarray[Any, Any]):  # type: ignore[misc]
+    """A NumPy array of activations or logits, mapped from shared memory; `torch.from_dlpack` takes it without a copy.
+
+    Its slices have the same methods; results of arithmetic are plain arrays.
+    """
+
+    def numpy(self) -> Array:
+        """The same values as a plain array, without a copy."""
+        plain: Array = self.view(np.ndarray)
+        return plain
+
+    def to_dataframe(self) -> Any:
+        """One row per sequence and token, one column per value; an array of one sequence or token is one. Requires pandas."""
+        from .frames import captured
+
+        rows = self.numpy()
+        return captured(list(rows.reshape((1,) * (3 - rows.ndim) + rows.shape)))
+
+    def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if array.ndim == 0 else np.asarray(array)
 
 
 class Cache(Mapping[str, Any]):
@@ -108,9 +131,10 @@ class Run:
         arrays, metadata = _tensors(content)
         lengths = [int(length) for length in arrays.pop("lengths")]
         flat = arrays.pop("tokens").reshape(-1)
-        ends = np.cumsum([0, *lengths])
+        ends = [0, *itertools.accumulate(lengths)]
         self.tokens = [flat[ends[i] : ends[i + 1]] for i in range(len(lengths))]
         even = len(set(lengths)) == 1
+        arrays = {name: array.view(Activations) for name, array in arrays.items()}
         kept = arrays.pop("logits", None)
         self._logits_of = logits
         self.logits = kept if kept is None or even or logits != "all" else _split(kept, ends)
@@ -230,7 +254,35 @@ def sequences(texts: Any) -> list[str | list[int]]:
     listed = list(texts)
     if listed and all(isinstance(one, (int, np.integer)) for one in listed):
         return [[int(one) for one in listed]]
-    return [one if isinstance(one, str) else [int(token) for token in sequences(one)[0]] for one in listed]
+    return [one if isinstance(one, str) else sequences(one)[0] for one in listed]
+
+
+def request(
+    texts: Any,
+    capture: str | Sequence[str],
+    edits: Iterable[Mapping[str, Any]],
+    logits: str | Sequence[int] | None,
+    positions: Sequence[int] | None,
+    stop_at_layer: int | None,
+    precision: str,
+    add_special_tokens: bool,
+) -> tuple[dict[str, Any], Any]:
+    """The body of a forward call with the arguments of Model.run, and which logits it asks for."""
+    names = [capture] if isinstance(capture, str) else list(capture)
+    wanted = logits if logits is not None else ("none" if names else "last")
+    body: dict[str, Any] = {
+        "sequences": sequences(texts),
+        "capture": names,
+        "edits": [dict(edit) for edit in edits],
+        "logits": wanted if isinstance(wanted, str) else [int(at) for at in wanted],
+        "precision": precision,
+        "add_special_tokens": add_special_tokens,
+    }
+    if positions is not None:
+        body["positions"] = [int(at) for at in positions]
+    if stop_at_layer is not None:
+        body["stop_at_layer"] = stop_at_layer
+    return body, wanted
 
 
 def edit(kind: str, at: str, /, **fields: Any) -> dict[str, Any]:
@@ -275,7 +327,7 @@ def _tensors(content: Any) -> tuple[dict[str, Array], dict[str, str]]:
     return arrays, metadata
 
 
-def _split(array: Array, ends: Array) -> list[Array]:
+def _split(array: Array, ends: Sequence[int]) -> list[Array]:
     return [array[ends[i] : ends[i + 1]] for i in range(len(ends) - 1)]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import http.client
 import io
 import json
@@ -7,10 +8,12 @@ import re
 import threading
 import urllib.error
 import urllib.request
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
+from ._connections import AsyncConnection, Connection, Response, message
 from ._errors import TaplineError
 
 _ORIGIN = re.compile(r"http://[A-Za-z0-9.\-]+(:[0-9]{1,5})?/?|http://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?/?")
@@ -31,6 +34,9 @@ class Transport:
         if api_key:
             self._opener.addheaders.append(("Authorization", f"Bearer {api_key}"))
         self._kept = threading.local()
+        # Connections of event loops that are between two requests.
+        self._idle: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[AsyncConnection]]
+        self._idle = weakref.WeakKeyDictionary()
         for handler in (
             urllib.request.HTTPHandler(),
             urllib.request.HTTPErrorProcessor(),
@@ -55,35 +61,66 @@ class Transport:
 
     def quick(self, path: str, body: object) -> dict[str, Any]:
         """The same for many short calls: the thread's connection stays open between them."""
-        connection = getattr(self._kept, "connection", None)
-        data, headers = _encoded(body), {"Content-Type": "application/json", **dict(self._opener.addheaders)}
+        request = self._message(path, body)
+        connection: Connection | None = getattr(self._kept, "connection", None)
         for again in (False, True):
             fresh = connection is None
-            if connection is None:
-                host = self.origin.removeprefix("http://")
-                connection = self._kept.connection = _Joined(host, timeout=self.timeout)
             try:
-                connection.request("POST", path, data, headers)
-                response = connection.getresponse()
-                text = response.read()
+                if connection is None:
+                    connection = self._kept.connection = Connection(self.origin, self.timeout)
+                response = connection.ask(request)
                 break
             except (http.client.HTTPException, OSError) as error:
-                connection.close()
-                connection = self._kept.connection = None
-                # The service may have closed an idle connection, which only shows when it is used.
-                if not again and not fresh and isinstance(error, (ConnectionError, http.client.HTTPException)):
+                self._close_kept()
+                connection = None
+                if not fresh and not again and _has_gone(error):
                     continue
                 explained = self._explained(error, self.timeout)
                 if explained is None:
                     raise
                 raise explained from error
             except BaseException:  # KeyboardInterrupt: closing the connection ends the pass
-                connection.close()
-                self._kept.connection = None
+                self._close_kept()
                 raise
-        if response.status != 200:
-            raise TaplineError(_sentence_in(text) or f"{path} returned status {response.status}.", status=response.status)
-        return cast("dict[str, Any]", json.loads(text))
+        if response.closes:
+            self._close_kept()
+        return cast("dict[str, Any]", json.loads(_body_of(path, response)))
+
+    async def ask(self, path: str, body: object) -> bytes:
+        """The body of a response, for many short calls in event loops. Cancelling it closes the connection."""
+        request = self._message(path, body)
+        loop = asyncio.get_running_loop()
+        idle = self._idle.setdefault(loop, [])
+        for again in (False, True):
+            while idle and not idle[-1].usable:
+                idle.pop()
+            fresh = not idle
+            try:
+                connection = idle.pop() if idle else await AsyncConnection.open(self.origin, self.timeout)
+                response = await connection.ask(request, self.timeout)
+                break
+            except (http.client.HTTPException, OSError, asyncio.TimeoutError) as error:
+                if not fresh and not again and _has_gone(error):
+                    continue
+                explained = self._explained(error, self.timeout)
+                if explained is None:
+                    raise
+                raise explained from error
+        if response.closes:
+            connection.close()
+        else:
+            idle.append(connection)
+        return _body_of(path, response)
+
+    def _message(self, path: str, body: object) -> bytes:
+        fields = {"Content-Type": "application/json", **dict(self._opener.addheaders)}
+        return message(self.origin, path, fields, _encoded(body))
+
+    def _close_kept(self) -> None:
+        connection = getattr(self._kept, "connection", None)
+        self._kept.connection = None
+        if connection is not None:
+            connection.close()
 
     def put(self, path: str, content: bytes) -> dict[str, Any]:
         """Sends a file and returns the JSON object in the response."""
@@ -129,7 +166,7 @@ class Transport:
     def _explained(self, error: Exception, timeout: float) -> Exception | None:
         """The same error with a message that names the service; None for other errors."""
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
-        if isinstance(cause, TimeoutError):
+        if isinstance(cause, (TimeoutError, asyncio.TimeoutError)):  # one class from Python 3.11 on
             return TimeoutError(f"No response from {self.origin} for {timeout:g} s; the request may still be running.")
         if isinstance(cause, ConnectionRefusedError):
             return urllib.error.URLError(f"nothing listens at {self.origin}; start it with {_starter(self.origin)}")
@@ -139,22 +176,16 @@ class Transport:
         return None
 
 
-class _Joined(http.client.HTTPConnection):
-    """Sends a request's head together with its body: in two packets, the service would wake up twice."""
+def _has_gone(error: Exception) -> bool:
+    """Whether the service may have closed an idle connection, which only shows when it is used."""
+    return isinstance(error, (ConnectionError, http.client.HTTPException))
 
-    _parts: list[bytes] | None = None
 
-    def request(self, *given: Any, **named: Any) -> None:
-        self._parts = []
-        super().request(*given, **named)
-        parts, self._parts = self._parts, None
-        self.send(b"".join(parts))
-
-    def send(self, data: Any) -> None:
-        if self._parts is None:
-            super().send(data)
-        else:
-            self._parts.append(data)
+def _body_of(path: str, response: Response) -> bytes:
+    if response.status == 200:
+        return response.body()
+    sentence = _sentence_in(response.body()) or f"{path} returned status {response.status}."
+    raise TaplineError(sentence, status=response.status)
 
 
 def _encoded(body: object) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import json
 import os
 import re
 import subprocess
@@ -76,24 +77,12 @@ class Model(ServingModel, Weights):
 
         Raises TaplineError with the service's sentence. Interrupting the call (Ctrl-C) ends the pass.
         """
-        from . import _forward
+        from ._forward import Run, request
 
-        names = [capture] if isinstance(capture, str) else list(capture)
-        wanted = logits if logits is not None else ("none" if names else "last")
-        body: dict[str, Any] = {
-            "sequences": _forward.sequences(texts),
-            "capture": names,
-            "edits": [dict(edit) for edit in edits],
-            "logits": wanted if isinstance(wanted, str) else [int(at) for at in wanted],
-            "precision": precision,
-            "add_special_tokens": add_special_tokens,
-        }
-        if positions is not None:
-            body["positions"] = [int(at) for at in positions]
-        if stop_at_layer is not None:
-            body["stop_at_layer"] = stop_at_layer
-        content = self._forward(body)
-        return _forward.Run(content, wanted, positions, self)
+        body, wanted = request(
+            texts, capture, edits, logits, positions, stop_at_layer, precision, add_special_tokens
+        )
+        return Run(self._forward(body), wanted, positions, self)
 
     def _forward(self, body: dict[str, Any]) -> Any:
         from ._forward import mapped
@@ -197,14 +186,43 @@ class Model(ServingModel, Weights):
 
 
 class AsyncModel:
-    """The same for asyncio: `await model.run(…)`. Calls run in threads."""
+    """The same for asyncio: `await model.run(…)`. Cancelling a task that awaits `run` ends the pass on the server; the
+    other calls run in threads, and cancelling only ends the waiting."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
 
-    async def run(self, texts: Any, capture: str | Sequence[str] = (), **options: Any) -> Run:
+    async def run(
+        self,
+        texts: Any,
+        capture: str | Sequence[str] = (),
+        *,
+        edits: Iterable[Mapping[str, Any]] = (),
+        logits: str | Sequence[int] | None = None,
+        positions: Sequence[int] | None = None,
+        stop_at_layer: int | None = None,
+        precision: str = "f32",
+        add_special_tokens: bool = True,
+    ) -> Run:
         """See Model.run."""
-        return await asyncio.to_thread(self.model.run, texts, capture, **options)
+        from ._forward import Run, request
+
+        body, wanted = request(
+            texts, capture, edits, logits, positions, stop_at_layer, precision, add_special_tokens
+        )
+        return Run(await self._forward(body), wanted, positions, self.model)
+
+    async def _forward(self, body: dict[str, Any]) -> Any:
+        from ._forward import mapped
+
+        model = self.model
+        if model._files:
+            file = json.loads(await model._http.ask("/lab/forward", {**body, "transfer": "file"}))
+            content = mapped(file["path"])
+            if content is not None:
+                return content
+            model._files = False
+        return bytearray(await model._http.ask("/lab/forward", body))
 
     async def generate(self, prompt: str | Sequence[Mapping[str, Any]], max_tokens: int = 64, **options: Any) -> Generated:
         """See Model.generate."""
