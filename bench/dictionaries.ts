@@ -1,29 +1,22 @@
 /**
  * Sparse dictionaries and extraction. `encode` against its matrix product alone, as PyTorch and NumPy compute it on the
  * same threads (the faster of the two counts); the first feature of a large file, from a process that has just begun;
- * training against PyTorch and SAELens; and the block outputs of a data set on disk against llama-bench's prompt speed. Rounds alternate, so that a busy machine
- * slows all sides.
+ * and training against PyTorch and SAELens. Rounds alternate, so that a busy machine slows
+ * all sides.
  */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { buildTools } from "../scripts/build/tools.js";
-import { checkSubmission, type ExtractConfig, type ExtractResult } from "../src/contracts/index.js";
-import { Artifacts } from "../src/lab/artifacts.js";
-import { StageClock } from "../src/lab/stage-clock.js";
-import { type DictionaryPlaces, encodeRows, Model, narrow } from "../src/native/index.js";
-import { extract } from "../src/operations/extract/run.js";
+import { type DictionaryPlaces, encodeRows, narrow } from "../src/native/index.js";
 import { pythonWith } from "../test/support/python.js";
 import { TestRandom } from "../test/support/random.js";
 import { benchTraining } from "./dictionary-training.js";
 import { type Row, row } from "./figures.js";
-import { randomModel } from "./models/random-model.js";
-import { textOf } from "./text-of.js";
 
 const run = promisify(execFile);
 const allThreads = os.availableParallelism();
@@ -57,7 +50,6 @@ export async function benchDictionaries(options: {
       const steps = options.quick ? 6 : 24;
       measured.push(...(await benchTraining(folder, { rounds: few, processor, steps })));
     }
-    if (wants("extract")) measured.push(...(await benchExtract(folder, Math.min(rounds, 3))));
     return measured;
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -168,57 +160,6 @@ async function firstFeature(places: Places, type: string, rounds: number): Promi
   return row(`first feature of ${features} by ${hidden}, ${type}, from a new process`, times, "s", {
     most: 5,
   });
-}
-
-/** 512 texts of 16 tokens; every token of one layer in the middle, and the last tokens of all layers. */
-async function benchExtract(folder: string, rounds: number): Promise<Row[]> {
-  const path = await randomModel("q8_0");
-  const { "llama-bench": tool } = await buildTools(["llama-bench"]);
-  const model = await Model.open(path);
-  try {
-    const text = await textOf(model, 16);
-    const data = join(folder, "texts.txt");
-    await writeFile(data, Array.from({ length: 512 }, () => text).join("\n"));
-    const { nLayer } = model.info;
-    // Every block but the last one precedes it: the work of llama-bench, less the head.
-    const kinds = {
-      "every token of one layer, f32": { layers: [nLayer - 2], rows: "all", dtype: "f32" },
-      "every token of eight layers, f16": {
-        ...{ layers: [2, 5, 8, 11, 14, 17, 20, nLayer - 2], rows: "all", dtype: "f16" },
-      },
-      "last tokens of one layer, f32": { layers: [nLayer - 2], rows: "last", dtype: "f32" },
-    };
-    const shares: Record<string, number[]> = {};
-    for (let round = 0; round < rounds; round++) {
-      const theirs = await promptSpeed(tool as string, path);
-      for (const [kind, settings] of Object.entries(kinds)) {
-        const out = join(folder, `out-${round}-${(await readdir(folder)).length}`);
-        const body = { operation: "extract", model: path, data, out, ...settings };
-        const config = checkSubmission(body) as ExtractConfig;
-        const artifacts = new Artifacts(folder);
-        const clock = new StageClock();
-        const openOther = () => Promise.reject(new Error("There is one model here."));
-        const made = await extract({ config, model, artifacts, progress: () => {}, clock, openOther });
-        shares[kind] ??= [];
-        shares[kind].push(((made as ExtractResult).tokens_per_second as number) / theirs);
-        await rm(out, { recursive: true });
-      }
-    }
-    return Object.entries(shares).map(([kind, values]) =>
-      row(`extract, 0.5B shape Q8_0, 512 texts, ${kind}: share of llama-bench's prompt speed`, values, "x", {
-        least: 0.95,
-      }),
-    );
-  } finally {
-    await model.close();
-  }
-}
-
-async function promptSpeed(tool: string, path: string): Promise<number> {
-  const { stdout } = await run(tool, [
-    ...["-m", path, "-t", String(allThreads), "-p", "512", "-n", "0", "-ub", "512", "-r", "2", "-o", "json"],
-  ]);
-  return (JSON.parse(stdout) as Array<{ avg_ts: number }>)[0]?.avg_ts ?? Number.NaN;
 }
 
 /** Of all threads of this process. */

@@ -1,5 +1,5 @@
 /** The instruction sets that have their own kernels, the best first, by ggml's names of features. */
-const sets = [
+export const instructionSets = [
   { name: "AVX-512 with VNNI", slug: "avx512-vnni", features: ["AVX512", "AVX512_VNNI"] },
   { name: "AVX-512", slug: "avx512", features: ["AVX512"] },
   { name: "AVX2 with VNNI", slug: "avx2-vnni", features: ["AVX2", "AVX_VNNI"] },
@@ -19,13 +19,13 @@ export interface InstructionSet {
  */
 export function instructionSet(systemInfo: string): InstructionSet {
   const found = new Set([...systemInfo.matchAll(/\b(\w+) = 1/g)].map(([, name]) => name));
-  const best = sets.find(({ features }) => features.every((feature) => found.has(feature)));
+  const best = instructionSets.find(({ features }) => features.every((feature) => found.has(feature)));
   return best ?? { name: "no vector instructions with their own kernels", slug: "portable" };
 }
 
 /** Suites that compute on the processor, and the instruction set that their goals were recorded on. */
 const goals: ReadonlyMap<string, InstructionSet> = new Map(
-  ["capture", "peers", "live", "serve"].map((suite) => [suite, sets[0]]),
+  ["capture", "extract", "peers", "live", "serve"].map((suite) => [suite, instructionSets[0]]),
 );
 
 export interface Measured {

@@ -3,7 +3,8 @@
  *   --check   exit with 1 where a goal is missed
  *   --quick   fewer rounds, nothing written: to see that a suite works
  *   --rounds N  rounds of the capture suite (default 60), or of each row of peers and forward
- *   --only PATTERN  rows of the suites peers and forward, models of live, or parts of dictionaries, lab, patch and workbench, whose name matches; the others keep their last figures
+ *   --only PATTERN  rows of the suites peers and forward, models of live and extract, or parts of dictionaries, lab, patch and workbench, whose name matches; the others keep their last figures
+ *   --models SET  what capture, extract and live measure: usual (default), card or small (bench/models/sets.ts)
  * The goals of capture, peers, live and serve were recorded on one instruction set. On another one a sentence says so, and
  * the results get a separate file.
  * Every figure that has a goal is a ratio of two things measured alternately in one run on one machine.
@@ -16,7 +17,9 @@ import { parseArgs } from "node:util";
 import { version } from "../src/contracts/index.js";
 import { backendInfo } from "../src/native/index.js";
 import type { Row } from "./figures.js";
+import { writeSetsTable } from "./instruction-table.js";
 import { goalsElsewhere, goalsRecordedOn, instructionSet, resultName } from "./instructions.js";
+import { type ModelSet, modelSets } from "./models/sets.js";
 import { writePeersTable } from "./peers/table.js";
 import { lineOf, type Report, terminalReport } from "./report.js";
 
@@ -25,11 +28,13 @@ interface SuiteOptions {
   rounds?: number;
   only?: string;
   processor?: boolean;
+  models: ModelSet;
   report: Report;
 }
 
 const suites: Record<string, () => Promise<(options: SuiteOptions) => Promise<Row[]>>> = {
   capture: async () => (await import("./capture.js")).benchCapture,
+  extract: async () => (await import("./extract.js")).benchExtract,
   lab: async () => (await import("./lab.js")).benchLab,
   forward: async () => (await import("./forward.js")).benchForward,
   serve: async () => (await import("./serve/index.js")).benchServe,
@@ -55,6 +60,7 @@ async function main(): Promise<void> {
       rounds: { type: "string" },
       only: { type: "string" },
       processor: { type: "boolean", default: false },
+      models: { type: "string", default: "usual" },
     },
     allowPositionals: true,
   });
@@ -63,12 +69,15 @@ async function main(): Promise<void> {
   if (load === undefined || positionals.length > 1) {
     throw new Error(`Name one suite: ${Object.keys(suites).join(", ")}.`);
   }
+  const models = modelSets.find((set) => set === values.models);
+  if (models === undefined) throw new Error(`--models is ${modelSets.join(", ")}, not ${values.models}.`);
   const loadBefore = os.loadavg()[0] ?? 0;
   const report = terminalReport();
   const rows = await (await load())({
     quick: values.quick,
     ...(values.rounds === undefined ? {} : { rounds: Number(values.rounds) }),
     processor: values.processor,
+    models,
     report,
     ...(values.only === undefined ? {} : { only: values.only }),
   });
@@ -122,6 +131,7 @@ async function record(suite: string, measured: Row[], loadBefore: number, some: 
   };
   await writeFile(path, `${JSON.stringify(result, null, 2)}\n`);
   if (suite === "peers" && goalsElsewhere(measuredOn) === undefined) await writePeersTable(rows);
+  if (goalsOn !== undefined) await writeSetsTable(suite);
 }
 
 /** Whether the processor multiplies tiles of bytes (Intel's AMX), without separate goals. */

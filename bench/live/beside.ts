@@ -7,6 +7,8 @@ export interface Round {
   speed: number;
   /** Milliseconds from sending a plain request to its first token, the mean of them; absent where nobody looks. */
   first?: number;
+  /** Processor time of a token, in milliseconds; absent where nobody looks. */
+  processor?: number;
 }
 
 export interface Variant {
@@ -23,6 +25,7 @@ export interface Beside {
   /** Milliseconds later, and as a ratio. */
   later: number[];
   first: number[];
+  processor: number[];
 }
 
 const leastRounds = 5;
@@ -39,7 +42,7 @@ export async function besideBase(
   { seconds, quick }: { seconds: number; quick: boolean },
 ): Promise<Map<string, Beside>> {
   const found = new Map(
-    Object.keys(variants).map((name) => [name, { speed: [], later: [], first: [] } as Beside]),
+    Object.keys(variants).map((name) => [name, { speed: [], later: [], first: [], processor: [] } as Beside]),
   );
   const random = new TestRandom(1);
   const end = performance.now() + 1000 * seconds;
@@ -67,6 +70,9 @@ export async function besideBase(
         const usual = (before.first + after.first) / 2;
         kept.later.push(round.first - usual);
         kept.first.push(round.first / usual);
+      }
+      if (round.processor !== undefined && before.processor !== undefined && after.processor !== undefined) {
+        kept.processor.push((2 * round.processor) / (before.processor + after.processor));
       }
       before = after;
     }

@@ -5,6 +5,7 @@ import { encodeControlVector } from "../../src/formats/control-vector.js";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { send } from "../../test/support/request.js";
 import { type Row, row } from "../figures.js";
+import { processorMs } from "../processor-time.js";
 import type { Report } from "../report.js";
 import { type BenchServer, type Settings, startLlamaServer, startTapline } from "../serve/servers.js";
 import { type Beside, besideBase, type Round, type Variant } from "./beside.js";
@@ -17,6 +18,7 @@ interface ServerBench {
   path: string;
   hidden: number;
   nLayer: number;
+  architecture: string;
   tokens: number;
   seconds: number;
 }
@@ -27,7 +29,7 @@ interface ServerBench {
  * all.
  */
 export async function benchServers(bench: ServerBench, quick: boolean, report: Report): Promise<Row[]> {
-  const { tool, label, path, hidden, nLayer, tokens, seconds } = bench;
+  const { tool, label, path, hidden, nLayer, architecture, tokens, seconds } = bench;
   const home = await mkdtemp(join(tmpdir(), "tapline-bench-live-"));
   const settings: Settings = { path, slots: streams, slotContext: 256, batch: 512, threads: 2 };
   const servers: BenchServer[] = [];
@@ -41,19 +43,23 @@ export async function benchServers(bench: ServerBench, quick: boolean, report: R
     Float32Array.from({ length: hidden }, (_, index) => Math.sin((seed + 1) * 12.9898 * (index + 1)));
   const measures = async (
     what: string,
+    to: string,
     ours: Variant["run"],
     theirs: () => Promise<Round>,
     least?: number,
   ) => {
     for (const warm of [ours, theirs]) await warm();
     const variant = { [what]: { run: ours, ...(least !== undefined && { least }) } };
-    const found = await besideBase(theirs, variant, { seconds, quick });
-    return row(
-      `${label}, ${streams} streams over HTTP: ${what}`,
-      (found.get(what) as Beside).speed,
-      "x",
-      least === undefined ? {} : { least },
-    );
+    const { speed, processor } = (await besideBase(theirs, variant, { seconds, quick })).get(what) as Beside;
+    const name = `${label}, ${streams} streams over HTTP: ${what}`;
+    const most = least === undefined ? {} : { most: Number((1 / least).toFixed(2)) };
+    return [
+      row(`${name}, tokens a second relative to ${to}`, speed, "x", least === undefined ? {} : { least }),
+      // What other programs take from the processor hardly changes this one.
+      ...(processor.length > 0
+        ? [row(`${name}, processor time of a token relative to ${to}`, processor, "x", most)]
+        : []),
+    ];
   };
   try {
     const tapline = await started(startTapline(settings, { ...process.env, TAPLINE_HOME: home }));
@@ -63,15 +69,16 @@ export async function benchServers(bench: ServerBench, quick: boolean, report: R
       if (status !== 200) throw new Error(JSON.stringify(body));
     }
     const control = join(home, "control.gguf");
-    await writeFile(control, encodeControlVector(new Map([[layer, vector(0)]]), "qwen2"));
+    await writeFile(control, encodeControlVector(new Map([[layer, vector(0)]]), architecture));
     const llama = await started(startLlamaServer(tool, settings));
     const rows = report.rows(
-      await measures(
-        "no edits or readings, tokens a second relative to llama-server",
+      ...(await measures(
+        "no edits or readings",
+        "llama-server",
         () => round(tapline, tokens),
         () => round(llama, tokens),
         0.99,
-      ),
+      )),
     );
     report.stage(`${label}: profiles`);
     const { body: list } = await send(`${tapline.url}/v1/models`, "GET");
@@ -84,12 +91,13 @@ export async function benchServers(bench: ServerBench, quick: boolean, report: R
     const profiled = (stream: number) => ({ model: `${id}@p${stream}` });
     rows.push(
       ...report.rows(
-        await measures(
-          "16 with a profile each, tokens a second over plain",
+        ...(await measures(
+          "16 with a profile each",
+          "plain",
           () => round(tapline, tokens, profiled),
           () => round(tapline, tokens),
           0.97,
-        ),
+        )),
       ),
     );
     const steered = await started(
@@ -98,12 +106,13 @@ export async function benchServers(bench: ServerBench, quick: boolean, report: R
     report.stage(`${label}: beside llama-server with one control vector`);
     rows.push(
       ...report.rows(
-        await measures(
-          "16 steered at 1 layer, tokens a second relative to llama-server with one control vector for all",
+        ...(await measures(
+          "16 steered at 1 layer",
+          "llama-server with one control vector for all",
           () =>
             round(tapline, tokens, (stream) => ({ tapline: { interventions: [steering(stream, layer)] } })),
           () => round(steered, tokens),
-        ),
+        )),
       ),
     );
     return rows;
@@ -119,10 +128,12 @@ function steering(stream: number, layer: number) {
 
 /** All streams at once; every second one has the fields of `edited`, if given. */
 async function round(
-  { url }: BenchServer,
+  { url, pid }: BenchServer,
   tokens: number,
   edited?: (stream: number) => object,
 ): Promise<Round> {
+  const linux = process.platform === "linux";
+  const spent = linux ? processorMs(pid) : 0;
   const start = performance.now();
   await Promise.all(
     Array.from({ length: streams }, async (_, stream) => {
@@ -137,5 +148,7 @@ async function round(
       if (status !== 200 || body.usage.completion_tokens !== tokens) throw new Error(JSON.stringify(body));
     }),
   );
-  return { speed: (streams * tokens) / ((performance.now() - start) / 1000) };
+  const count = streams * tokens;
+  const seconds = (performance.now() - start) / 1000;
+  return { speed: count / seconds, ...(linux && { processor: (processorMs(pid) - spent) / count }) };
 }

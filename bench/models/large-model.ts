@@ -1,11 +1,14 @@
 import { randomFillSync } from "node:crypto";
 import { byteTokenizer } from "./byte-tokenizer.js";
 import { type Metadata, type TensorSpec, type TensorType, writeGguf } from "./gguf-writer.js";
+import { randomQ8 } from "./random-model.js";
 
 /** Llama 3.1 8B's shape. */
 export const eightBillion = {
   ...{ blocks: 32, hidden: 4096, feedForward: 14_336, heads: 32, kvHeads: 8, vocabulary: 128_256 },
 };
+
+export type LargeType = "q8_0" | "q4_k_m";
 
 /** Bits of float16 scales, which give a mean of 0 and a deviation of about 1/64 with random bytes: 2^-14, 7.5 times that, and 1.1e-5. */
 const scale = { q4_K: [0x0400, 0x0f80], q6_K: [0x00bf] } as const;
@@ -25,8 +28,15 @@ function random(type: "q4_K" | "q6_K", size: number): Buffer {
   return bytes;
 }
 
-/** Writes a model of Llama's architecture with random weights, in the types of Q4_K_M: values, half of ffn_down and the head in Q6_K. */
-export function writeLargeModel(path: string, shape: typeof eightBillion): Promise<void> {
+/**
+ * Writes a model of Llama's architecture with random weights, in Q8_0 or in the types of Q4_K_M: values, half of ffn_down
+ * and the head in Q6_K.
+ */
+export function writeLargeModel(
+  path: string,
+  shape: typeof eightBillion,
+  form: LargeType = "q4_k_m",
+): Promise<void> {
   const { blocks, hidden, feedForward, heads, kvHeads, vocabulary } = shape;
   const kv = (hidden / heads) * kvHeads;
   const matrix = (
@@ -35,15 +45,16 @@ export function writeLargeModel(path: string, shape: typeof eightBillion): Promi
     outer: number,
     type: "q4_K" | "q6_K" = "q4_K",
   ): TensorSpec => ({
-    ...{ name, dimensions: [inner, outer], type: type as TensorType },
-    bytes: (size) => random(type, size),
+    ...{ name, dimensions: [inner, outer], type: form === "q8_0" ? form : (type as TensorType) },
+    bytes: (size) => (form === "q8_0" ? randomQ8(size, 1 / Math.sqrt(inner)) : random(type, size)),
   });
   const ones = (name: string): TensorSpec => ({
     ...{ name, dimensions: [hidden], type: "f32" },
     bytes: () => Buffer.from(new Float32Array(hidden).fill(1).buffer),
   });
   const metadata: Metadata = {
-    ...{ "general.architecture": "llama", "general.name": "random weights", "general.file_type": 15 },
+    ...{ "general.architecture": "llama", "general.name": "random weights" },
+    "general.file_type": form === "q8_0" ? 7 : 15,
     "llama.block_count": blocks,
     "llama.context_length": 8192,
     "llama.embedding_length": hidden,

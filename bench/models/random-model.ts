@@ -122,7 +122,7 @@ function tensors(type: TensorType, shape: Shape, weights: Weights): TensorSpec[]
 const random: Record<WeightType, Weights> = { q8_0: randomQ8, f16: randomF16 };
 
 /** Blocks of 32 weights: a float16 scale, then 32 signed bytes, uniform. */
-function randomQ8(size: number, deviation: number): Buffer {
+export function randomQ8(size: number, deviation: number): Buffer {
   const bytes = randomFillSync(Buffer.allocUnsafe(size));
   const scale = halfBits(deviation / 74); // a uniform signed byte has a standard deviation of 74
   for (let at = 0; at < size; at += 34) bytes.writeUInt16LE(scale, at);

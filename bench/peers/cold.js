@@ -1,14 +1,14 @@
 /**
  * A process that does nothing but load a model and capture once, on the compiled package as it is installed:
- * `node cold.js MODEL THREADS < TASK`, the answer as a line.
+ * `node cold.js MODEL THREADS gpu|processor < TASK`, the answer as a line.
  */
 import { readFileSync } from "node:fs";
 
 // Compiled, so absent for programs that only read types.
 const { Model } = await import(new URL("../../dist/native/index.js", import.meta.url).href);
-const [path, threads] = process.argv.slice(2);
+const [path, threads, place] = process.argv.slice(2);
 const { tokens, layers } = JSON.parse(readFileSync(0, "utf8"));
-const model = await Model.open(path, { gpuLayers: 0 });
+const model = await Model.open(path, place === "gpu" ? {} : { gpuLayers: 0 });
 const context = await model.createContext({ nCtx: 256, nBatch: 256, threads: Number(threads) });
 const found = await context.advance({ tokens: Int32Array.from(tokens), layers, nextTopK: 5 });
 const [, kilobytes] = /VmHWM:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8")) ?? [];

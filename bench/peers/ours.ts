@@ -1,6 +1,7 @@
 import type { NdArray } from "ndarray";
 import { type Context, Model, sweepCells, trainProbe, trainSae } from "../../src/native/index.js";
 import type { Answer, Found, Task } from "./tasks.js";
+import { onGpu } from "./tool.js";
 
 /** tapline on one file: the same work through its native interface. */
 export class Ours {
@@ -11,7 +12,7 @@ export class Ours {
   ) {}
 
   static async open(path: string, threads: number): Promise<Ours> {
-    const model = await Model.open(path, { gpuLayers: 0 });
+    const model = await Model.open(path, onGpu() ? {} : { gpuLayers: 0 });
     return new Ours(model, threads, await model.createContext({ ...packed, threads }));
   }
 

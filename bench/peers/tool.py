@@ -1,6 +1,8 @@
 """One tool in a separate process: one task per line in, its seconds and its result one line out.
 
-    tool.py NAME FOLDER THREADS < TASKS > ANSWERS
+    tool.py NAME FOLDER THREADS DEVICE < TASKS > ANSWERS
+
+DEVICE is cpu or cuda.
 """
 import json
 import os
@@ -66,8 +68,9 @@ def patch(tool, clean, corrupted, target, foil):
 
 
 def learn(tool, texts, labels, train, layer, features, steps):
-    rows = torch.stack([rows[-1] for rows in tool.extract(texts, layer)]).numpy()
-    found = probe_and_sae(rows, labels, train, features, steps)
+    rows = torch.stack([rows[-1] for rows in tool.extract(texts, layer)]).cpu().numpy()
+    with torch.device("cpu"):  # as tapline's trainers
+        found = probe_and_sae(rows, labels, train, features, steps)
     return lambda: found
 
 
@@ -76,16 +79,21 @@ TASKS = {
 }
 
 
-def main(name, folder, threads):
+def main(name, folder, threads, device):
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # tools print
     torch.set_num_threads(int(threads))
+    if device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit(f"{name}'s PyTorch {torch.__version__} has no CUDA, so it would compute on the processor.")
+    torch.set_default_device(device)
     tool = Served(folder) if name == "tapline" else TOOLS[name](folder)
     for line in sys.stdin:
         task = json.loads(line)
         work = TASKS[task.pop("task")]
         begin, began = time.perf_counter(), time.process_time()
         found = work(tool, **task)
+        if device == "cuda":
+            torch.cuda.synchronize()
         spent = {"seconds": time.perf_counter() - begin, "processor": time.process_time() - began}
         # Of the whole process, from its start: the duration of a cold start.
         spent["in_all"] = time.process_time()

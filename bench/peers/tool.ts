@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { backendInfo } from "../../src/native/index.js";
 import { type EnvironmentName, environment } from "../../test/support/real/environments.js";
 import type { Answer, Task } from "./tasks.js";
 
@@ -23,6 +24,9 @@ const offline = {
   TQDM_DISABLE: "1",
   PYTHONWARNINGS: "ignore",
 };
+
+/** Whether the addon computes on a GPU: then all sides do. On the processor they have no other choice. */
+export const onGpu = () => backendInfo().backend !== "cpu";
 
 /** A process that answers a line with a line. */
 export class Lines {
@@ -49,7 +53,7 @@ export class Lines {
     within: EnvironmentName = name === "tapline" ? "transformers" : tools[name],
   ): Promise<Lines> {
     const python = await environment(within);
-    const child = spawn(python, ["-B", script, name, folder, `${threads}`], {
+    const child = spawn(python, ["-B", script, name, folder, `${threads}`, onGpu() ? "cuda" : "cpu"], {
       env: { ...process.env, ...offline, OMP_NUM_THREADS: `${threads}`, PYTHONPATH: client },
     });
     return new Lines(name, child);
@@ -57,7 +61,10 @@ export class Lines {
 
   /** tapline as a separate process, for one capture. */
   static tapline(path: string, threads: number): Lines {
-    return new Lines("tapline", spawn(process.execPath, [cold, path, `${threads}`]));
+    return new Lines(
+      "tapline",
+      spawn(process.execPath, [cold, path, `${threads}`, onGpu() ? "gpu" : "processor"]),
+    );
   }
 
   async run(task: Task): Promise<Answer> {

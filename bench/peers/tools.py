@@ -17,6 +17,11 @@ import torch
 BATCH = 32
 
 
+def device():
+    """Where every tool computes: as tool.py's own tensors."""
+    return torch.get_default_device().type
+
+
 def by_length(texts):
     """Batches of texts of like length, so that padding costs little: indices, ids, mask."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
@@ -64,7 +69,7 @@ class Transformers(Tool):
     def __init__(self, folder):
         from transformers import AutoModelForCausalLM
 
-        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).to(device()).eval()
 
     def capture(self, tokens, layers):
         found = self.model(torch.tensor([tokens]), output_hidden_states=True, use_cache=False, logits_to_keep=1)
@@ -98,7 +103,7 @@ class TransformerLens(Tool):
     def __init__(self, folder):
         from transformer_lens.model_bridge import TransformerBridge
 
-        self.model = TransformerBridge.boot_transformers(folder, device="cpu", dtype=torch.float32)
+        self.model = TransformerBridge.boot_transformers(folder, device=device(), dtype=torch.float32)
 
     def capture(self, tokens, layers):
         names = [f"blocks.{layer}.hook_out" for layer in layers]
@@ -150,7 +155,7 @@ class NNsight(Tool):
     def __init__(self, folder):
         from nnsight import LanguageModel
 
-        self.model = LanguageModel(folder, dtype=torch.float32, dispatch=True)
+        self.model = LanguageModel(folder, dtype=torch.float32, device_map=device(), dispatch=True)
 
     def capture(self, tokens, layers):
         import nnsight
@@ -203,7 +208,7 @@ class InterpEngine(Tool):
     def __init__(self, folder):
         from interp_engine import load_model
 
-        self.model = load_model(folder, backend="eager", dtype="float32", device="cpu")
+        self.model = load_model(folder, backend="eager", dtype="float32", device=device())
 
     def capture(self, tokens, layers):
         from interp_engine import Address, capture

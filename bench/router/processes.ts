@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { send } from "../../test/support/request.js";
+import { withChildren } from "../processor-time.js";
 
 export interface Measured {
   readonly url: string;
@@ -110,17 +111,6 @@ function threadMs(pid: number): number {
       (thread) => Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]) / 1e6,
     )
     .reduce((sum, ms) => sum + ms, 0);
-}
-
-function withChildren(pid: number): number[] {
-  const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8")
-      .trim()
-      .split(" ")
-      .filter(Boolean)
-      .map(Number),
-  );
-  return [pid, ...children.flatMap(withChildren)];
 }
 
 async function answering(url: string): Promise<void> {

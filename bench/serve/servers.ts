@@ -15,6 +15,7 @@ export interface Settings {
 
 export interface BenchServer {
   url: string;
+  pid: number;
   model: string;
   close(): Promise<void>;
 }
@@ -37,7 +38,7 @@ export async function startTapline(settings: Settings, env = process.env): Promi
     if (event.event !== "ready") continue;
     child.stdout.resume();
     const models = (await (await fetch(`${event.url}/v1/models`)).json()) as { data: [{ id: string }] };
-    return { url: event.url, model: models.data[0].id, close: () => end(child) };
+    return { url: event.url, pid: child.pid as number, model: models.data[0].id, close: () => end(child) };
   }
   throw new Error("tapline serve ended before it was ready.");
 }
@@ -57,7 +58,8 @@ export async function startLlamaServer(
       ...["-b", `${settings.batch}`, "-ub", `${settings.batch}`, "-t", `${settings.threads}`],
       ...["--cache-ram", "512", "-fit", "off", "--log-disable", ...more],
     ],
-    { stdio: "ignore" },
+    // Threads without work spin as briefly as tapline's (src/native/load.ts): spinning counts as processor time.
+    { stdio: "ignore", env: { GOMP_SPINCOUNT: "4000", ...process.env } },
   );
   const url = `http://127.0.0.1:${port}`;
   for (let attempt = 0; attempt < 600; attempt++) {
@@ -66,7 +68,7 @@ export async function startLlamaServer(
       (answer) => answer.ok,
       () => false,
     );
-    if (ready) return { url, model: "bench", close: () => end(child) };
+    if (ready) return { url, pid: child.pid as number, model: "bench", close: () => end(child) };
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   await end(child);

@@ -17,7 +17,7 @@ std::string name_before_edits(size_t layer) {
 std::vector<std::string> GraphEdits::outputs_before_edits() const {
   std::vector<std::string> names(layers_.size());
   for (size_t il = 0; armed_ && il < layers_.size(); ++il) {
-    if (layers_[il].armed()) names[il] = name_before_edits(il);
+    if (layers_[il].changes()) names[il] = name_before_edits(il);
   }
   return names;
 }
@@ -39,8 +39,9 @@ ggml_tensor* GraphEdits::extend(const llm_graph_context& graph, ggml_tensor* out
     mismatch_ = true;
     return output;
   }
-  // Models give one name to several tensors of a block, and the callback looks for this one.
-  ggml_set_name(output, name_before_edits(static_cast<size_t>(il)).c_str());
+  // Models give one name to several tensors of a block, and the callback looks for this one. Where it remains
+  // the block's output, the model names it next.
+  if (layer.changes()) ggml_set_name(output, name_before_edits(static_cast<size_t>(il)).c_str());
   RowInput::Part part;
   part.device = *layer.device;
   part.outputs_only = !every_row;
@@ -51,6 +52,7 @@ ggml_tensor* GraphEdits::extend(const llm_graph_context& graph, ggml_tensor* out
     added.push_back(layer.dots->extend(graph.ctx0, output, i));
     store(graph, layer, added.back(), at, layer.first_dot + static_cast<int>(i));
   }
+  if (layer.copies[0].armed()) layer.copies[0].extend(graph.ctx0, graph.gf, output, at);
   ggml_tensor* edited = output;
   for (size_t i = 0; i < layer.stages.size(); ++i) {
     const Stage& stage = layer.stages[i];
@@ -64,6 +66,7 @@ ggml_tensor* GraphEdits::extend(const llm_graph_context& graph, ggml_tensor* out
     store(graph, layer, lengths, at, stage.lengths);
     if (changes != nullptr) store(graph, layer, changes, at, stage.changes);
   }
+  if (layer.copies[1].armed()) layer.copies[1].extend(graph.ctx0, graph.gf, edited, at);
   if (proof_ != nullptr) {
     Seen& seen = (*proof_)[static_cast<size_t>(il)];
     ++seen.times;

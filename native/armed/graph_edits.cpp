@@ -15,8 +15,10 @@ std::pair<unsigned, std::set<const Edit*>>& GraphEdits::Needs::stage(size_t inde
 
 /// The edits of a row are in the order of their stages.
 std::map<int, GraphEdits::Needs> GraphEdits::needs_of(const BatchEdits& edits, const std::set<Place>& lengths,
-                                                      const std::vector<Dot>& dots) {
+                                                      const std::vector<Dot>& dots,
+                                                      const std::set<CopiedRows>& copies) {
   std::map<int, Needs> needs;
+  for (const CopiedRows& copied : copies) needs[copied.layer].copies[copied.edited ? 1 : 0] = true;
   for (const Place& place : lengths) needs[place.computed_at().layer].stage(0);
   for (const Dot& dot : dots) {
     Needs& layer = needs[dot.layer];
@@ -49,6 +51,8 @@ bool GraphEdits::has_room(const std::map<int, Needs>& needs) const {
       nodes += LayerEdits::nodes(parts);
     }
     if (layer.dots) nodes += LayerDots::nodes(layer.dots->grown(needed.dots.size()));
+    for (size_t i = 0; i < layer.copies.size(); ++i)
+      nodes += needed.copies[i] || layer.copies[i].armed() ? RowCopies::kNodes : 0;
   }
   const int spare = 64 + plain_nodes_ / 8;  // graphs of other sizes may have more nodes than the one counted
   return plain_nodes_ + nodes + spare <= node_limit_;
@@ -63,6 +67,9 @@ void GraphEdits::arm_layers(const std::map<int, Needs>& needs) {
     for (size_t i = 0; i < needed.stages.size(); ++i) {
       if (!layer.stages[i].edits.is_armed(needed.stages[i].first, needed.stages[i].second.size()))
         return false;
+    }
+    for (size_t i = 0; i < needed.copies.size(); ++i) {
+      if (needed.copies[i] && !layer.copies[i].armed()) return false;
     }
     return true;
   };
@@ -79,16 +86,24 @@ void GraphEdits::arm_layers(const std::map<int, Needs>& needs) {
       if (!edits.is_armed(parts, different.size())) edits.arm(parts, different.size());
     }
     layer.dots->arm(layer.dots->grown(needed.dots.size()));
+    for (size_t i = 0; i < needed.copies.size(); ++i) {
+      // One more row for tokens that are not in the batch.
+      if (needed.copies[i]) layer.copies[i].arm(backend, n_embd_, row_limit_ + 1);
+    }
   }
   assign_slots();
 }
 
 void GraphEdits::assign_slots() {
   std::vector<int64_t> lists(devices_.size(), 2);
-  for (Device& device : devices_) device.slots = 0;
+  for (Device& device : devices_) {
+    device.slots = 0;
+    device.armed = false;
+  }
   for (Layer& layer : layers_) {
     if (!layer.armed()) continue;
     Device& device = devices_[*layer.device];
+    device.armed = true;
     for (Stage& stage : layer.stages) {
       stage.lengths = stage.changes = -1;
       if (stage.edits.parts() == 0) continue;
@@ -102,20 +117,20 @@ void GraphEdits::assign_slots() {
   ++shape_;
   for (size_t i = 0; i < devices_.size(); ++i) {
     Device& device = devices_[i];
-    if (device.slots == 0) continue;
+    if (!device.armed) continue;
     const int64_t numbers = lists[i] * RowInput::aligned(micro_limit_);
     if (!device.numbers || device.numbers.tensor()->ne[0] < numbers)
       device.numbers = Table(device.backend, GGML_TYPE_I32, numbers, 1);
     // One more row for tokens that are not in the batch.
     const int64_t results = device.slots * (row_limit_ + 1);
-    if (!device.results || device.results.tensor()->ne[0] < results)
+    if (results > 0 && (!device.results || device.results.tensor()->ne[0] < results))
       device.results = Table(device.backend, GGML_TYPE_F32, results, 1);
   }
 }
 
 bool GraphEdits::arm(const llama_batch& batch, const BatchEdits& edits, const std::set<Place>& lengths,
-                     const std::vector<Dot>& dots) {
-  const std::map<int, Needs> needs = needs_of(edits, lengths, dots);
+                     const std::vector<Dot>& dots, const std::set<CopiedRows>& copies) {
+  const std::map<int, Needs> needs = needs_of(edits, lengths, dots, copies);
   if (!has_room(needs)) {
     disarm();
     return false;
@@ -133,6 +148,7 @@ bool GraphEdits::arm(const llama_batch& batch, const BatchEdits& edits, const st
   }
   assign_rows(batch, edits, needs);
   batch_ = &batch;
+  copies_ = copies;
   mismatch_ = false;
   indices_.clear();
   outputs_.clear();
@@ -197,6 +213,7 @@ void GraphEdits::disarm() {
   for (Layer& layer : layers_) {
     for (Stage& stage : layer.stages) stage.edits.disarm();
     if (layer.dots) layer.dots->disarm();
+    for (RowCopies& copies : layer.copies) copies.disarm();
   }
   ++shape_;
 }
@@ -206,6 +223,13 @@ void GraphEdits::collect(const llama_batch& batch, const BatchEdits& edits) {
   if (mismatch_)
     throw Error(ErrorCode::kInternal, "The compute graph has unexpected rows at the end of a block.");
   llama_synchronize(ctx_);
+  std::set<ggml_backend_t> fetching;
+  for (const CopiedRows& copied : copies_) {
+    Layer& layer = layers_[static_cast<size_t>(copied.layer)];
+    layer.copies[copied.edited ? 1 : 0].fetch(batch.n_tokens);
+    fetching.insert(devices_[*layer.device].backend);
+  }
+  for (ggml_backend_t backend : fetching) ggml_backend_synchronize(backend);
   for (Device& device : devices_) {
     device.read.resize(static_cast<size_t>(device.slots) * static_cast<size_t>(batch.n_tokens));
     if (device.read.empty()) continue;
@@ -230,6 +254,14 @@ void GraphEdits::collect(const llama_batch& batch, const BatchEdits& edits) {
   }
 }
 
+const float* GraphEdits::rows(CopiedRows copied) const {
+  return layers_[static_cast<size_t>(copied.layer)].copies[copied.edited ? 1 : 0].values();
+}
+
+bool GraphEdits::computed(int layer, int batch_index) const {
+  return !layers_[static_cast<size_t>(layer)].prunes || outputs_[static_cast<size_t>(batch_index)];
+}
+
 double GraphEdits::result(const Layer& layer, int slot, int batch_index) const {
   const auto index = static_cast<size_t>(batch_index);
   const bool missing = layer.prunes && !outputs_[index];
@@ -240,8 +272,8 @@ double GraphEdits::result(const Layer& layer, int slot, int batch_index) const {
 
 double GraphEdits::length(Place place, int batch_index) const {
   const Layer& layer = layers_[static_cast<size_t>(place.computed_at().layer)];
-  return layer.armed() ? std::sqrt(result(layer, layer.stages.front().lengths, batch_index))
-                       : std::numeric_limits<double>::quiet_NaN();
+  return layer.has_edits() ? std::sqrt(result(layer, layer.stages.front().lengths, batch_index))
+                           : std::numeric_limits<double>::quiet_NaN();
 }
 
 double GraphEdits::product(const Dot& dot, int batch_index) {

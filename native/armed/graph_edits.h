@@ -1,16 +1,20 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "armed/layer_dots.h"
 #include "armed/layer_edits.h"
+#include "armed/row_copies.h"
 #include "armed/row_input.h"
 #include "armed/table.h"
 #include "capture/batch_edits.h"
@@ -21,9 +25,19 @@
 
 namespace tapline {
 
+/// The output of a block, before or after its edits, as rows that are copied for the host.
+struct CopiedRows {
+  int layer = 0;
+  bool edited = false;
+
+  bool operator<(const CopiedRows& other) const {
+    return std::tie(layer, edited) < std::tie(other.layer, other.edited);
+  }
+};
+
 /// Edits block outputs inside the graphs of one llama_context, and reads lengths and projections of
-/// activations there: no activation leaves its device, and the graph is not split. BlockTap does the same
-/// from outside and supports everything else.
+/// activations there, or copies the rows: the graph is not split, and nothing else leaves its device.
+/// BlockTap does the same from outside and supports everything else.
 ///
 /// A layer is armed once a batch needs it and until disarm(), so that a steady stream of batches reuses one
 /// graph. Several edits of one activation are stages, one after the other. Unarmed, the context builds the
@@ -37,20 +51,24 @@ class GraphEdits final : public BlockEnd {
   GraphEdits(const GraphEdits&) = delete;
   GraphEdits& operator=(const GraphEdits&) = delete;
 
-  /// Whether any block of the model is computed on a device other than the processor.
-  static bool on_device(const llama_context* ctx);
+  /// Whether to compute in the graph what it can: `edits` is "graph" or "callback" (BlockTap); if it is
+  /// empty, the graph is chosen where a device other than the processor computes any block of the model.
+  static bool chosen(const llama_context* ctx, const std::string& edits);
 
   /// Whether a place's activations can be read here, and an edit be applied.
   bool reads(Place place) const;
   bool takes(const Edit& edit) const { return reads(edit.place()) && LayerEdits::takes(edit); }
 
+  /// Numbers of an activation.
+  int n_embd() const { return n_embd_; }
+  bool armed() const { return armed_; }
   /// Arms the context for one decode of `batch`. All edits must be taken; lengths and products are read too,
-  /// at layers that are. False if the graph has no room for the nodes. Throws kOutOfMemory. The context is
-  /// then disarmed.
+  /// and rows copied, at layers that are. False if the graph has no room for the nodes. Throws kOutOfMemory.
+  /// The context is then disarmed.
   bool arm(const llama_batch& batch, const BatchEdits& edits, const std::set<Place>& lengths,
-           const std::vector<Dot>& dots);
-  /// The names of the armed layers' outputs before their edits, by layer; empty for others. Whatever changes
-  /// a row there leaves everything in the graph as it is for rows without edits.
+           const std::vector<Dot>& dots, const std::set<CopiedRows>& copies = {});
+  /// The names of the outputs before their edits, by layer; empty where armed edits do not change the output.
+  /// Whatever changes a row there leaves everything in the graph as it is for rows without edits.
   std::vector<std::string> outputs_before_edits() const;
   /// Before a decode of anything else.
   void disarm();
@@ -63,6 +81,10 @@ class GraphEdits final : public BlockEnd {
   /// layer did not compute the row.
   double length(Place place, int batch_index) const;
   double product(const Dot& dot, int batch_index);
+  /// After collect(), the copied rows by batch index, [n_tokens, n_embd]; undefined where the layer did not
+  /// compute them.
+  const float* rows(CopiedRows copied) const;
+  bool computed(int layer, int batch_index) const;
 
   /// See BlockEnd.
   ggml_tensor* extend(const llm_graph_context& graph, ggml_tensor* output, int layer) override;
@@ -71,9 +93,10 @@ class GraphEdits final : public BlockEnd {
   /// A device's row numbers for the current micro-batch, and results of the batch by row.
   struct Device {
     ggml_backend_t backend = nullptr;
-    Table numbers;  // I32
-    Table results;  // F32, [slots, rows]
-    int slots = 0;  // per row
+    Table numbers;       // I32
+    Table results;       // F32, [slots, rows]
+    int slots = 0;       // per row
+    bool armed = false;  // some layer on it is
     std::vector<float> read;
   };
   /// The edits that come first, second … among those of an activation.
@@ -85,18 +108,26 @@ class GraphEdits final : public BlockEnd {
   };
   struct Layer {
     bool proven = false;
-    bool prunes = false;            // it computes only rows with outputs
-    std::optional<size_t> device;   // none: a kind without a backend
-    std::vector<Stage> stages;      // those that some batch has needed
-    std::optional<LayerDots> dots;  // always, with a device
-    int first_dot = -1;             // slot
+    bool prunes = false;              // it computes only rows with outputs
+    std::optional<size_t> device;     // none: a kind without a backend
+    std::vector<Stage> stages;        // those that some batch has needed
+    std::optional<LayerDots> dots;    // always, with a device
+    int first_dot = -1;               // slot
+    std::array<RowCopies, 2> copies;  // of the rows before and after edits
 
-    bool armed() const { return !stages.empty() && stages.front().edits.parts() != 0; }
+    bool has_edits() const { return !stages.empty() && stages.front().edits.parts() != 0; }
+    bool armed() const { return has_edits() || copies[0].armed() || copies[1].armed(); }
+    /// Whether a token may have another activation after the edits.
+    bool changes() const {
+      return std::any_of(stages.begin(), stages.end(),
+                         [](const Stage& stage) { return stage.edits.changes(); });
+    }
   };
   /// The needs of a batch at one layer.
   struct Needs {
     std::vector<std::pair<unsigned, std::set<const Edit*>>> stages;  // parts and different edits
     std::vector<const Dot*> dots;
+    std::array<bool, 2> copies{};
 
     std::pair<unsigned, std::set<const Edit*>>& stage(size_t index);
   };
@@ -115,7 +146,7 @@ class GraphEdits final : public BlockEnd {
   ggml_cgraph* reserve();
 
   static std::map<int, Needs> needs_of(const BatchEdits& edits, const std::set<Place>& lengths,
-                                       const std::vector<Dot>& dots);
+                                       const std::vector<Dot>& dots, const std::set<CopiedRows>& copies);
   bool has_room(const std::map<int, Needs>& needs) const;
   void arm_layers(const std::map<int, Needs>& needs);
   void assign_slots();
@@ -144,6 +175,7 @@ class GraphEdits final : public BlockEnd {
 
   // Of the batch under way.
   const llama_batch* batch_ = nullptr;
+  std::set<CopiedRows> copies_;
   std::vector<bool> outputs_;                  // by row
   std::unordered_map<uint64_t, int> indices_;  // by sequence and position
   bool mismatch_ = false;

@@ -61,7 +61,8 @@ GraphEdits::~GraphEdits() {
   set_block_end(control_vector_of(ctx_), nullptr);
 }
 
-bool GraphEdits::on_device(const llama_context* ctx) {
+bool GraphEdits::chosen(const llama_context* ctx, const std::string& edits) {
+  if (!edits.empty()) return edits == "graph";
   const llama_model* model = llama_get_model(ctx);
   for (int il = 0; il < llama_model_n_layer(model); ++il) {
     if (ggml_backend_dev_type(model->dev_layer(il)) != GGML_BACKEND_DEVICE_TYPE_CPU) return true;
@@ -91,6 +92,8 @@ bool GraphEdits::supports(ggml_backend_t backend) const {
   ggml_tensor* const column = ggml_view_2d(ctx.get(), results, 1, 4, results->nb[1], sizeof(float));
   for (ggml_tensor* values : {lengths, changes})
     ggml_build_forward_expand(graph, ggml_set_rows(ctx.get(), column, values, rows));
+  ggml_tensor* const copies = ggml_new_tensor_2d(ctx.get(), GGML_TYPE_F32, n_embd_, 4);
+  ggml_build_forward_expand(graph, ggml_set_rows(ctx.get(), copies, output, rows));
   for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
     if (!ggml_backend_supports_op(backend, ggml_graph_node(graph, i))) return false;
   }
@@ -161,8 +164,9 @@ ggml_cgraph* GraphEdits::reserve() {
   llama_synchronize(ctx_);
   const llama_cparams& params = ctx_->get_cparams();
   const uint32_t n_tokens = std::min(params.n_ctx, params.n_ubatch);
-  ggml_cgraph* graph =
-      llama_graph_reserve(ctx_, n_tokens, llama_n_seq_max(ctx_), std::min(n_tokens, params.n_outputs_max));
+  // Sequences that share a cache are computed as one, as llama.cpp reserves for them.
+  const uint32_t n_seqs = params.kv_unified ? 1 : llama_n_seq_max(ctx_);
+  ggml_cgraph* graph = llama_graph_reserve(ctx_, n_tokens, n_seqs, std::min(n_tokens, params.n_outputs_max));
   if (graph != nullptr) node_limit_ = ggml_graph_size(graph);
   return graph;
 }

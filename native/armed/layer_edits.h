@@ -33,6 +33,8 @@ class LayerEdits {
   static unsigned parts_of(const Edit& edit);
 
   unsigned parts() const { return parts_; }
+  /// Whether the armed parts can change an activation.
+  bool changes() const { return (parts_ & ~unsigned{kLengths | kChanges}) != 0; }
   /// The number of nodes that parts add to a graph, at most.
   static int nodes(unsigned parts);
   /// Whether nothing has to change for a batch with these parts and this many different edits.

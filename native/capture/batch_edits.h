@@ -31,6 +31,11 @@ class BatchEdits {
       if (acts(i)) by_place_[plan[i].place().computed_at()].push_back({batch_index, &plan[i], &effects[i]});
     }
   }
+  /// Adds the edits of a place where a tensor is computed, after those that it has.
+  void add(Place place, const std::vector<RowEdit>& rows) {
+    std::vector<RowEdit>& all = by_place_[place];
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
   void clear() { by_place_.clear(); }
 
   /// By the places where tensors are computed; the edits of a row are in the order of their plan.

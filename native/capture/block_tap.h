@@ -26,6 +26,8 @@ struct TapPoint {
   /// Batch indices of the rows to read, ascending: others are not fetched from a device, but may be read.
   /// Null: all.
   const std::vector<int>* rows = nullptr;
+  /// Only the rows' lengths are needed: they may be given without the rows.
+  bool only_lengths = false;
 
   Place place() const { return {layer, point}; }
 };
@@ -42,6 +44,7 @@ struct TappedRows {
   size_t heads = 1;
   const ggml_tensor* tensor = nullptr;  // in the graph, readable now
   const int32_t* experts = nullptr;     // for the router, [count, width]: ids for the weights in `values`
+  const double* lengths = nullptr;      // [count], instead of `values`
 
   Place place() const { return {layer, point}; }
 };

@@ -183,7 +183,9 @@ class SparseModel {
   void over_entries(int from, int to, std::vector<Entry> Row::*list, const Visit& visit);
   void over_rows(int rows, const std::function<void(int, int)>& body);
   void product(const FloatPanels& a, int from, int to, const float* b, float* out, bool add = false) const;
-  const float* skip_panel(int block) const { return skip_.values.data() + place(block * 32, 0); }
+  const float* skip_panel(int block) const {
+    return skip_.values.data() + place(block * FloatPanels::kWidth, 0);
+  }
   void multiply_encoder(const RowBatch& x, int from, int to, int panel, float* h) const;
   void find_fired(const RowBatch& x, int rows, bool training, float least);
   void find_fired(const RowBatch& x, int from, int to, bool training, float least, Scratch& scratch);

@@ -16,7 +16,7 @@ void Introspection::open(server_context& server, const EngineOptions& options, c
     auto* handle = const_cast<llama_model*>(llama_get_model(server.get_llama_context()));
     const std::shared_ptr<Model> model = Model::borrow(handle, options.path);
     const int threads = params.cpuparams.n_threads;
-    auto capture = std::make_unique<ResidentCapture>(model, options.capture_tokens, threads);
+    auto capture = std::make_unique<ResidentCapture>(model, options.capture_tokens, threads, options.edits);
     if (!capture->supported()) {
       reason_ = capture->reason();
       return;
@@ -26,11 +26,12 @@ void Introspection::open(server_context& server, const EngineOptions& options, c
       return;
     }
     capture_ = std::move(capture);
-    scorer_ = std::make_unique<PromptScorer>(model, static_cast<uint32_t>(slot_tokens), threads);
-    forward_ = std::make_unique<ResidentForward>(model, static_cast<uint32_t>(slot_tokens), threads);
+    scorer_ =
+        std::make_unique<PromptScorer>(model, static_cast<uint32_t>(slot_tokens), threads, options.edits);
+    forward_ =
+        std::make_unique<ResidentForward>(model, static_cast<uint32_t>(slot_tokens), threads, options.edits);
     slots_ = std::make_unique<ServerSlots>(server);
-    const bool in_graph =
-        options.edits.empty() ? GraphEdits::on_device(slots_->context()) : options.edits == "graph";
+    const bool in_graph = GraphEdits::chosen(slots_->context(), options.edits);
     live_ = std::make_unique<LiveBatch>(*slots_, registry, capture_->stream(), threads, in_graph);
     if (options.twin) twin_ = std::make_unique<PlainTwin>(*slots_, registry, params);
   } catch (const std::exception& error) {

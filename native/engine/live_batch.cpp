@@ -163,7 +163,7 @@ bool LiveBatch::find_owners(const llama_batch& batch) {
     owner.track = &entry.request->track(entry.index);
     owner.n_prompt = owner.track->n_prompt;
     owner.effects.resize(entry.request->plan.edits.size());
-    owner.in_graph = graph_ && !without_graph_ && fits_graph(entry.request->plan);
+    owner.in_graph = graph_ && !without_graph_ && fits_graph(*entry.request);
     any = true;
   }
   return any;

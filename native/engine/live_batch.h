@@ -76,7 +76,8 @@ class LiveBatch {
   void read(const TappedRows& rows);
   void read_watched(const LiveWatch& watch, const TappedRows& tapped, const float* values,
                     LiveReading& reading);
-  bool fits_graph(const LivePlan& plan) const;
+  bool fits_graph(LiveRequest& request) const;
+  bool graph_computes(const LivePlan& plan) const;
   bool any_in_graph() const;
   static Dot probe_dot(const LiveRequest& request, size_t index);
   static Dot projection_dot(const LiveRequest& request, size_t index);

@@ -8,8 +8,13 @@
 
 namespace tapline {
 
+bool LiveBatch::fits_graph(LiveRequest& request) const {
+  if (!request.fits_graph) request.fits_graph = graph_computes(request.plan);
+  return *request.fits_graph;
+}
+
 /// Whether all edits and readings of a plan can be computed in the graph.
-bool LiveBatch::fits_graph(const LivePlan& plan) const {
+bool LiveBatch::graph_computes(const LivePlan& plan) const {
   const LiveWatch& watch = plan.watch;
   const bool only_numbers =
       watch.lens_top == 0 && watch.states.empty() && watch.heads.empty() && watch.dictionaries.empty();

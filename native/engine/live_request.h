@@ -193,7 +193,8 @@ class LiveRequest {
   LiveRequest(LivePlan plan, size_t completions);
 
   const LivePlan plan;
-  const uint64_t id;  // no other request of the process has it
+  const uint64_t id;               // no other request of the process has it
+  std::optional<bool> fits_graph;  // on the generation thread only: LiveBatch finds it once
   LiveTrack& track(size_t index) { return *tracks_[index]; }
   /// Sets the length of a completion's prompt and the completion that computes it, whose cache the others
   /// copy. Before the scheduler has the task.

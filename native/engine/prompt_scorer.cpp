@@ -13,8 +13,8 @@ constexpr size_t kLeastTokens = 256;
 
 }  // namespace
 
-PromptScorer::PromptScorer(std::shared_ptr<Model> model, uint32_t n_ctx, int threads)
-    : model_(std::move(model)), n_ctx_(n_ctx), threads_(threads) {}
+PromptScorer::PromptScorer(std::shared_ptr<Model> model, uint32_t n_ctx, int threads, std::string edits)
+    : model_(std::move(model)), n_ctx_(n_ctx), threads_(threads), edits_(std::move(edits)) {}
 
 ScoreResult PromptScorer::run(GenerationLoop& loop, const ScoreRequest& request, const CancelToken& cancel) {
   const size_t count = request.tokens.size();
@@ -57,6 +57,7 @@ void PromptScorer::prepare(size_t tokens) {
   ContextOptions options;
   options.n_ctx = static_cast<uint32_t>(std::min<size_t>(size, std::max<size_t>(n_ctx_, tokens)));
   options.n_threads = threads_;
+  options.edits = edits_;
   context_.reset();  // before there are two
   context_ = std::make_unique<Passes>(model_, options);
   if (!context_->causal()) {

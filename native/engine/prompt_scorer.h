@@ -31,7 +31,8 @@ struct ScoreResult {
 class PromptScorer {
  public:
   /// @param n_ctx the longest prompt, in tokens
-  PromptScorer(std::shared_ptr<Model> model, uint32_t n_ctx, int threads);
+  /// @param edits see ContextOptions
+  PromptScorer(std::shared_ptr<Model> model, uint32_t n_ctx, int threads, std::string edits);
 
   /// Blocks until it is done. `cancel` takes effect between two batches. The context is created for the first
   /// prompt and grows with the longest. Throws kTokenLimit, kUnsupportedArchitecture, kOutOfMemory, kCompute,
@@ -46,6 +47,7 @@ class PromptScorer {
   std::shared_ptr<Model> model_;
   const uint32_t n_ctx_;
   const int threads_;
+  const std::string edits_;
   std::unique_ptr<Passes> context_;
 };
 

@@ -14,17 +14,19 @@ double milliseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
 }
 
-ContextOptions context_options(uint32_t max_tokens, int threads) {
+ContextOptions context_options(uint32_t max_tokens, int threads, const std::string& edits) {
   ContextOptions options;
   options.n_ctx = max_tokens;
   options.n_threads = threads;
+  options.edits = edits;
   return options;
 }
 
 }  // namespace
 
-ResidentCapture::ResidentCapture(std::shared_ptr<Model> model, uint32_t max_tokens, int threads)
-    : model_(std::move(model)), context_(model_, context_options(max_tokens, threads)) {}
+ResidentCapture::ResidentCapture(std::shared_ptr<Model> model, uint32_t max_tokens, int threads,
+                                 const std::string& edits)
+    : model_(std::move(model)), context_(model_, context_options(max_tokens, threads, edits)) {}
 
 CaptureResult ResidentCapture::run(GenerationLoop& loop, const CaptureRequest& request,
                                    const CancelToken& cancel) {

@@ -40,7 +40,8 @@ struct CaptureResult {
 class ResidentCapture {
  public:
   /// Creates the context. Throws kOutOfMemory if it does not fit.
-  ResidentCapture(std::shared_ptr<Model> model, uint32_t max_tokens, int threads);
+  /// @param edits see ContextOptions
+  ResidentCapture(std::shared_ptr<Model> model, uint32_t max_tokens, int threads, const std::string& edits);
 
   /// Whether block outputs were found in this architecture; otherwise reason() is a sentence.
   bool supported() const { return context_.stream().supported; }

@@ -22,8 +22,8 @@ constexpr uint32_t kMostRecurrentSequences = 4;
 
 }  // namespace
 
-ResidentForward::ResidentForward(std::shared_ptr<Model> model, uint32_t n_ctx, int threads)
-    : model_(std::move(model)), n_ctx_(n_ctx), threads_(threads) {}
+ResidentForward::ResidentForward(std::shared_ptr<Model> model, uint32_t n_ctx, int threads, std::string edits)
+    : model_(std::move(model)), n_ctx_(n_ctx), threads_(threads), edits_(std::move(edits)) {}
 
 ServedForwardResult ResidentForward::run(GenerationLoop& loop, ServedForwardRequest request,
                                          const CancelToken& cancel) {
@@ -76,6 +76,7 @@ Passes& ResidentForward::context(size_t tokens, bool attention) {
       model_->info().recurrent || model_->info().hybrid ? kMostRecurrentSequences : kMostSequences;
   options.n_threads = threads_;
   options.keep_attention = attention;
+  options.edits = edits_;
   kept.reset();  // before there are two
   kept = std::make_unique<Passes>(model_, options);
   return *kept;

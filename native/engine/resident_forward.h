@@ -28,7 +28,8 @@ struct ServedForwardResult {
 class ResidentForward {
  public:
   /// @param n_ctx the longest sequence, in tokens
-  ResidentForward(std::shared_ptr<Model> model, uint32_t n_ctx, int threads);
+  /// @param edits see ContextOptions
+  ResidentForward(std::shared_ptr<Model> model, uint32_t n_ctx, int threads, std::string edits);
 
   /// Blocks until it is done. `cancel` also ends a running batch. Contexts are created when they are first
   /// needed and grow with the longest sequence. Throws what Forward does, kOutOfMemory, kClosed. One call at
@@ -41,6 +42,7 @@ class ResidentForward {
   std::shared_ptr<Model> model_;
   const uint32_t n_ctx_;
   const int threads_;
+  const std::string edits_;
   std::unique_ptr<Passes> context_;
   std::unique_ptr<Passes> attention_context_;  // without flash attention
 };

@@ -145,6 +145,7 @@ class Advance {
       if (request_.attention.prove) read({layer, Point::kHeadOut});
     }
     for (const int layer : request_.routing) read({layer, Point::kRouter});
+    for (TapPoint& point : points_) point.only_lengths = !reads_states(point.place());
     for (const auto& [place, rows] : edits_.by_place()) {
       if (taken_.count(place) == 0) points_.push_back({place.layer, /*read=*/false, &rows, place.point});
     }
@@ -162,6 +163,17 @@ class Advance {
   void read(Place place) {
     if (taken_.emplace(place, 0).second)
       points_.push_back({place.layer, /*read=*/true, edits_.at(place), place.point});
+  }
+
+  /// Whether anything but norms is returned of a place where a tensor is computed.
+  bool reads_states(Place computed) const {
+    if (!computed.is_vector() || computed.point == Point::kHeadOut) return true;
+    for (const std::vector<LayerStates>* layers : {&result_.layers, &result_.measured, &output_}) {
+      for (const LayerStates& layer : *layers) {
+        if (!layer.states.empty() && Place{layer.layer, layer.point}.computed_at() == computed) return true;
+      }
+    }
+    return false;
   }
 
   void run_pass(bool leave_early) {
@@ -211,6 +223,10 @@ class Advance {
       // The row of the answer comes from the first pass.
       if (last ? repeating_ : !request_.all_rows) continue;
       const size_t target = request_.all_rows ? index : 0;
+      if (tapped.lengths != nullptr) {
+        layer.norms[target] = static_cast<float>(tapped.lengths[row]);
+        continue;
+      }
       const float* values = tapped.values + row * layer.width;
       layer.norms[target] = static_cast<float>(row_length(values, layer.width));
       // What has room begins so many rows later than the norms.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/f32_attention.h"
+#include "experiment/graph_points.h"
 
 namespace tapline {
 
@@ -92,6 +93,7 @@ Passes::Passes(std::shared_ptr<Model> model, const ContextOptions& options) : mo
   n_batch_ = llama_n_batch(ctx_);
   sequence_.depth = info.n_layer;
   stream_ = find_residual_stream(ctx_, params, *model_);
+  in_graph_ = stream_.supported && GraphEdits::chosen(ctx_, options.edits);
   tap_.describe(&stream_);
 }
 
@@ -104,19 +106,39 @@ void Passes::run(const TokenBatch& batch, const BatchEdits& edits, const CancelT
   run(batch, std::move(points), /*leave_early=*/false, nullptr, cancel);
 }
 
+/// Leaves those of the points that the graph does not read and edit.
+void Passes::arm(const TokenBatch& batch, std::vector<TapPoint>& points, bool leave_early, bool reads) {
+  if (!in_graph_) return;
+  const F32AttentionScope scope(f32_attention_);
+  if (!graph_points_) {
+    if (points.empty()) return;
+    try {
+      graph_points_ = std::make_unique<GraphPoints>(ctx_, stream_);
+    } catch (const Error&) {
+      in_graph_ = false;  // there is not enough memory
+      return;
+    }
+  }
+  points = graph_points_->arm(batch.raw, points, leave_early, reads);
+  tap_.name_outputs(graph_points_->outputs_before_edits());
+}
+
 void Passes::run(const TokenBatch& batch, std::vector<TapPoint> points, bool leave_early,
                  const BlockTap::Sink& sink, const CancelToken& cancel) {
   const std::vector<MicroBatch> micros =
       plan_micro_batches(batch.raw, split_kind(model_->info()), llama_n_ubatch(ctx_), llama_n_rs_seq(ctx_));
   try {
+    arm(batch, points, leave_early, sink != nullptr);
     if (leave_early && micros.size() > 1) {
       decode_each(batch, micros, points, sink, cancel);
     } else {
       tap_.arm(std::move(points), leave_early, &micros, sink, cancel);
       decode(batch.raw, cancel);
     }
+    if (graph_points_) graph_points_->collect(batch.raw, sink);
   } catch (...) {
     tap_.disarm();
+    if (graph_points_) graph_points_->abandon();
     taint();
     clear_memory();  // part of the pass may be in the cache
     throw;
@@ -126,6 +148,7 @@ void Passes::run(const TokenBatch& batch, std::vector<TapPoint> points, bool lea
 
 void Passes::run(const RowBatch& batch, const CancelToken& cancel) {
   taint();
+  if (graph_points_) graph_points_->disarm();
   try {
     decode(batch.raw, cancel);
   } catch (...) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <typeindex>
 #include <vector>
 
@@ -22,12 +23,15 @@
 
 namespace tapline {
 
+class GraphPoints;
+
 struct ContextOptions {
   uint32_t n_ctx = 512;         // tokens in all sequences
   uint32_t n_batch = 0;         // tokens per batch; 0: by vocabulary size
   uint32_t n_seq_max = 1;       // sequences at the same time
   int n_threads = 0;            // 0: all cores
   bool keep_attention = false;  // compute without flash attention, which does not store weights
+  std::string edits;            // of block outputs, and readings: see GraphEdits::chosen
 };
 
 /// The unit depends on the experiment.
@@ -114,6 +118,7 @@ class Passes : public Counted<Passes> {
   }
 
  private:
+  void arm(const TokenBatch& batch, std::vector<TapPoint>& points, bool leave_early, bool reads);
   void decode(const llama_batch& batch, const CancelToken& cancel);
   void decode_each(const TokenBatch& batch, const std::vector<MicroBatch>& micros,
                    const std::vector<TapPoint>& points, const BlockTap::Sink& sink,
@@ -124,6 +129,8 @@ class Passes : public Counted<Passes> {
   llama_context_ptr owner_;  // a constructor that throws frees it
   llama_context* ctx_ = nullptr;
   ResidualStream stream_;
+  bool in_graph_ = false;
+  std::unique_ptr<GraphPoints> graph_points_;  // once a pass has any point
   std::unique_ptr<LogitLens> lens_;
   std::map<std::type_index, std::any> found_once_;
   std::mutex mutex_;

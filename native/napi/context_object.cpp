@@ -73,7 +73,8 @@ void define_context(Napi::Env env) {
 Napi::Value create_context(const std::shared_ptr<Model>& model, const Call& call) {
   ContextOptions options;
   read_fields(call.options, "nCtx", options.n_ctx, "nBatch", options.n_batch, "maxSequences",
-              options.n_seq_max, "threads", options.n_threads, "keepAttention", options.keep_attention);
+              options.n_seq_max, "threads", options.n_threads, "keepAttention", options.keep_attention,
+              "edits", options.edits);
   return start(
       call, [model, options] { return std::make_shared<Passes>(model, options); }, ContextObject::wrap);
 }

@@ -176,7 +176,16 @@ bool product(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
         .compute();
     return true;
   };
-  if (m < kLanes || params->use_ref) return false;
+  if (params->use_ref) return false;
+  // The sizes of which ggml multiplies several tokens in the same order.
+  if (a_type == GGML_TYPE_F16 && b_type == GGML_TYPE_F16 && n == 1 && m % 4 == 0 && k % kLanes == 0) {
+    const int64_t from = m / 4 * params->ith / params->nth * 4;
+    const int64_t to = m / 4 * (params->ith + 1) / params->nth * 4;
+    multiply_alone(static_cast<const Half*>(a) + from * lda, lda, to - from, k, static_cast<const Half*>(b),
+                   static_cast<float*>(c) + from);
+    return true;
+  }
+  if (m < kLanes) return false;
   if (a_type == GGML_TYPE_F32 && b_type == GGML_TYPE_F32) {
     if (n < kLeastPlain) return false;
 #ifdef TAPLINE_AMX

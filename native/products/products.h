@@ -164,6 +164,11 @@ template <class Weight>
 void multiply_few(const WeightRows<Weight>& weights, const typename TokenOf<Weight>::Type* tokens,
                   int64_t tokens_stride, int64_t count, float* c, int64_t c_stride);
 
+/// One token times F16 weights, with the bits of ggml's product of several tokens; `depth` is a multiple of
+/// kLanes.
+void multiply_alone(const Half* weights, int64_t stride, int64_t rows, int64_t depth, const Half* token,
+                    float* c);
+
 #endif
 
 }  // namespace tapline::products

@@ -25,6 +25,11 @@ export interface ContextOptions {
   threads?: number;
   /** Compute without flash attention, which does not store weights: for `AdvanceRequest.attention`. */
   keepAttention?: boolean;
+  /**
+   * Where block outputs are edited and read: inside the compute graph where it can do so, or by a callback that stops the
+   * graph there. Default: the graph if a GPU computes any block, because a GPU then waits for the host once per pass.
+   */
+  edits?: "graph" | "callback";
 }
 
 /**

@@ -46,8 +46,9 @@ export interface EngineOptions {
   /** Longest prompt of a resident capture, in tokens; 0 switches captures off. Default 256. */
   captureTokens?: number;
   /**
-   * Where live requests' edits and readings are computed: inside the compute graph, or by a callback that stops the graph at
-   * each layer. Default: in the graph where a GPU computes blocks. The callback computes what the graph cannot.
+   * Where block outputs are edited and read, in live requests, captures and forward calls: inside the compute graph, or by a
+   * callback that stops the graph at each layer. Default: in the graph where a GPU computes blocks. The callback computes
+   * what the graph cannot.
    */
   edits?: "graph" | "callback";
   /** The model's image encoder: its .gguf file. */

@@ -3,8 +3,8 @@ import * as assert from "uvu/assert";
 import { onPretendGpu } from "../support/pretend-gpu/index.js";
 
 const fixture = new URL("./fixtures/pass.ts", import.meta.url);
-const pass = (gpuLayers: number, request: object, times = 1) =>
-  onPretendGpu<number[][]>("1x1024", fixture, { gpuLayers, request, times });
+const pass = (gpuLayers: number, request: object, times = 1, edits?: "callback") =>
+  onPretendGpu<number[][]>("1x1024", fixture, { gpuLayers, request, times, edits });
 
 /** Of the embedded model (models/demo/README.md): 8 blocks, width 128, F16, tied embeddings. */
 const blockBytes = 2 * (4 * 128 * 128 + 3 * 128 * 256);
@@ -31,10 +31,10 @@ test("a lens on the device multiplies with the matrix already there", async () =
   assert.ok(uploadedByPass < 200_000, `${uploadedByPass} bytes uploaded by a pass with a lens`);
 });
 
-test("an edit of many rows writes them to the device together", async () => {
-  const read = await pass(9, { layers: [3] });
+test("an edit of many rows by the callback writes them to the device together", async () => {
+  const read = await pass(9, { layers: [3] }, 1, "callback");
   const edits = [{ layer: 3, scale: 2, positions: "all" }];
-  const edited = await pass(9, { layers: [3], edits });
+  const edited = await pass(9, { layers: [3], edits }, 1, "callback");
   assert.is(edited.counts.uploads - read.counts.uploads, 1);
   assert.equal(edited.counts.uploaded - read.counts.uploaded, 40 * 128 * 4);
 });

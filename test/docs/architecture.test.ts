@@ -105,7 +105,7 @@ const nativeArrows: Record<string, string[]> = {
   model: ["base"],
   capture: ["base", "model"],
   graph: ["base", "capture", "dictionaries", "model", "numbers"],
-  experiment: ["base", "capture", "dictionaries", "graph", "model"],
+  experiment: ["armed", "base", "capture", "dictionaries", "graph", "model"],
   numbers: ["base"],
   probes: ["base", "numbers"],
   dictionaries: ["base", "numbers"],

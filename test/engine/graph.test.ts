@@ -86,7 +86,7 @@ interface Choice {
   logprobs: { content: { id: number; logprob: number }[] };
   tapline: {
     computed: string;
-    interventions: { rows: number; mean_row_length: number; mean_change_length: number }[];
+    interventions?: { rows: number; mean_row_length: number; mean_change_length: number }[];
     prompt?: Read[];
     tokens?: Read[];
   };
@@ -104,7 +104,7 @@ function numbersOf(choices: Choice[]): [name: string, value: number | null, size
   return choices.flatMap(({ logprobs, tapline: { interventions, prompt, tokens } }) => [
     // Logits of up to 30 are subtracted from one another.
     ...logprobs.content.map(({ logprob }) => ["logprob", logprob, 30] as [string, number, number]),
-    ...interventions.flatMap((each) => [
+    ...(interventions ?? []).flatMap((each) => [
       ["rows", each.rows, 1] as [string, number, number],
       ["row length", each.mean_row_length, each.mean_row_length] as [string, number, number],
       // An activation plus a change is rounded to the activation's precision.
@@ -152,7 +152,7 @@ for (const [name, edits] of Object.entries(plans)) {
       const plan: LivePlan = { edits, probes: [probe], watch: watch! };
       const [found, wanted] = [await ask(graph, prompt, plan), await ask(callback, prompt, plan)];
       assert.equal([found[0]!.tapline.computed, wanted[0]!.tapline.computed], ["graph", "callback"]);
-      assert.ok(wanted[0]!.tapline.interventions.some(({ mean_change_length: change }) => change > 0.01));
+      assert.ok(wanted[0]!.tapline.interventions!.some(({ mean_change_length: change }) => change > 0.01));
       compare(found, wanted);
     }
   });
@@ -195,7 +195,7 @@ test("an edit that acts from a later token on changes the graph of the same batc
       await engine.request("completion", { prompt, max_tokens: 2 });
     }
     const [found, wanted] = [await ask(graph, prompt, plan), await ask(callback, prompt, plan)];
-    const [effect] = wanted[0]!.tapline.interventions;
+    const [effect] = wanted[0]!.tapline.interventions!;
     assert.ok(effect!.rows >= 2 && effect!.rows <= 4 && effect!.mean_change_length > 0.1, name);
     assert.is(found[0]!.tapline.computed, "graph", name);
     compare(found, wanted);
@@ -354,6 +354,26 @@ test("requests of both kinds share batches, each as alone", async () => {
     );
     for (const [i, { prompt, plan, where }] of cases.entries()) {
       assert.is(found[i]![0]!.tapline.computed, where);
+      compare(found[i]!, await ask(callback, prompt, plan, { max_tokens: 16 }));
+    }
+  }
+});
+
+test("the callback reads block outputs that the graph only measures", async () => {
+  // The outputs of blocks 2 and 4 are watched; that of block 6 is checked, because of the edit.
+  const watched: LivePlan = { watch: { layers: [2, 4], positions: "all", norms: true } };
+  const edited: LivePlan = { edits: [steer(0.2, { layer: 1 })] };
+  const lens: LivePlan = { watch: { layers: [2, 4, 6], positions: "all", norms: true, lensTop: 1 } };
+  const cases = [watched, edited, lens].map((plan) => ({ prompt: start, plan }));
+  for (let round = 0; round < 3; round++) {
+    const found = await Promise.all(
+      cases.map(({ prompt, plan }) => ask(graph, prompt, plan, { max_tokens: 16 })),
+    );
+    assert.equal(
+      found.map(([choice]) => choice!.tapline.computed),
+      ["graph", "graph", "callback"],
+    );
+    for (const [i, { prompt, plan }] of cases.entries()) {
       compare(found[i]!, await ask(callback, prompt, plan, { max_tokens: 16 }));
     }
   }

@@ -10,7 +10,7 @@ const napi = "native/napi/experiments/";
 const typescript = "src/native/experiments/";
 /** What every experiment may use, by folder. */
 const shared = {
-  [native]: ["passes", "checks", "token_batch", "next_token", "tail_pass"],
+  [native]: ["passes", "checks", "token_batch", "next_token", "tail_pass", "graph_points"],
   [napi]: ["experiment"],
   [typescript]: ["experiment"],
 };

@@ -5,12 +5,12 @@
  *   --short          a rehearsal of about a minute
  *   --only PATTERN   steps whose name matches this regular expression
  */
-import { execFileSync, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { spawn } from "node:child_process";
 import { parseArgs } from "node:util";
-import { findNvcc } from "../../scripts/build/backend.js";
+import { smolLm2Form } from "../../bench/models/sets.js";
 import { pretendGpu } from "../support/pretend-gpu/index.js";
-import { type Card, cardSteps, rehearsalSteps, type Step } from "./gpu/steps.js";
+import { findCard } from "./gpu/card.js";
+import { cardSteps, rehearsalSteps, type Step } from "./gpu/steps.js";
 
 const limitSeconds = 600;
 const { values } = parseArgs({
@@ -20,38 +20,6 @@ const { values } = parseArgs({
     only: { type: "string", default: "" },
   },
 });
-
-/** @throws Error that names what the machine lacks */
-function cardHere(): Card {
-  const probe = {
-    env: process.env,
-    platform: process.platform,
-    arch: process.arch,
-    exists: existsSync,
-    run: () => "",
-  };
-  const missing: string[] = [];
-  if (!process.env.CUDACXX && findNvcc(probe) === undefined) {
-    missing.push("NVIDIA's CUDA toolkit (nvcc is neither on the PATH nor named by CUDACXX)");
-  }
-  let answer = "";
-  try {
-    const ask = ["--query-gpu=name,compute_cap", "--format=csv,noheader"];
-    answer = execFileSync("nvidia-smi", ask, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
-  } catch {
-    // Reported below.
-  }
-  const [, name, capability] = /^(.+), *(\d+\.\d+)$/m.exec(answer) ?? [];
-  if (name === undefined || capability === undefined) {
-    missing.push("an NVIDIA GPU with a working driver (nvidia-smi does not name one)");
-  }
-  if (missing.length > 0) {
-    throw new Error(
-      `This machine lacks ${missing.join(" and ")}; --rehearse runs the steps on pretend GPUs instead.`,
-    );
-  }
-  return { name: name as string, capability: capability as string };
-}
 
 /** @returns the exit status; undefined if the step took too long and was ended */
 async function run({ command: [program = "", ...args], env }: Step): Promise<number | undefined> {
@@ -74,9 +42,12 @@ async function main(): Promise<void> {
     console.log("Rehearsal on a pretend GPU: figures say nothing about a card.");
     steps = rehearsalSteps(values.short, { ...(await pretendGpu("1x4096")) });
   } else {
-    const card = cardHere();
+    const card = findCard();
     console.log(`${card.name}, compute capability ${card.capability}`);
     steps = cardSteps(card, process.env.TAPLINE_CMAKE_OPTIONS ?? "");
+  }
+  if (!values.short && smolLm2Form() === undefined) {
+    console.log("SmolLM2 is not prepared (`npm run real:models`), so its figures are left out.");
   }
   const pattern = new RegExp(values.only);
   const chosen = steps.filter(({ name }) => pattern.test(name));
