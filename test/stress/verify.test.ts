@@ -26,11 +26,11 @@ test("a GPU computes the models whole and half", async () => {
 
 test("a GPU that computes wrongly is named, and the processor passes", async () => {
   const out = join(folder, "wrong.json");
-  const env = { ...(await pretendGpu("1x1024")), TAPLINE_PRETEND_GPU_WRONG: "pieces" };
+  const env = { ...(await pretendGpu("1x1024")), TAPLINE_PRETEND_GPU_WRONG: "products" };
   const { code, stdout, stderr } = await tapline(["verify", "--out", out], { env });
   assert.is(code, 1);
   assert.match(stdout, /checks FAIL, the first: /);
-  assert.match(stderr, /✘ llama, block outputs \(Pretend0\): text 1, block \d: off by /);
+  assert.match(stderr, /✘ gpt2, block outputs \(Pretend0\): text 1, block \d: off by /);
   const { checks } = JSON.parse(readFileSync(out, "utf8")) as Verification;
   // The serving engine may let GPUs take large products even then.
   const processor = checks.filter(({ place, check }) => place === "processor" && check !== "live batch");
