@@ -1,10 +1,10 @@
 import type { CompareResult } from "../contracts/index.js";
 import { type Intervention, interventionOf, type Needs } from "../contracts/interventions.js";
+import { visible } from "../text/visible.js";
 import { listed } from "../text/words.js";
 import { type Finding, points, sentence, share } from "./finding.js";
 import { mean, meanOfKnown } from "./numbers.js";
 import { bestSpan, threshold } from "./shapes.js";
-import { visible } from "./text.js";
 
 export type Trial = CompareResult["trials"][number];
 

@@ -1,9 +1,9 @@
 import type { GraphResult } from "../contracts/index.js";
+import { visible } from "../text/visible.js";
 import { listed } from "../text/words.js";
 import { type Finding, sentence } from "./finding.js";
 import { nodeName, strongestNodes } from "./graph.js";
 import { count, figureOf, percent, signed } from "./numbers.js";
-import { visible } from "./text.js";
 
 /** How many nodes the sentence names. */
 const named = 3;

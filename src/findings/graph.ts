@@ -1,7 +1,7 @@
 import type { GraphNode, GraphResult } from "../contracts/index.js";
+import { visible } from "../text/visible.js";
 import { cut } from "../text/words.js";
 import { count, figureOf } from "./numbers.js";
-import { visible } from "./text.js";
 
 /** Tokens that a short description names. */
 const raisedNamed = 3;

@@ -1,3 +1,4 @@
+import { visible } from "../text/visible.js";
 import { atLayers, type Finding, layersOf, rangeOf, sentence, share } from "./finding.js";
 import { figureOf } from "./numbers.js";
 import {
@@ -15,7 +16,6 @@ import {
   sitesAt,
 } from "./patch-sweep.js";
 import { alike, bestSpan, type Lead, leads } from "./shapes.js";
-import { visible } from "./text.js";
 
 /** The points in the order in which they answer where the answer is: states first, then what is added to them. */
 const byPoint = [

@@ -1,5 +1,5 @@
 import type { PatchSite, PatchSweepResult } from "../contracts/index.js";
-import { visible } from "./text.js";
+import { visible } from "../text/visible.js";
 
 /** What findings and maps of a sweep need. */
 export type Sweep = Pick<

@@ -1,12 +1,12 @@
 /** Two runs next to each other: which of their tokens and layers belong together, and how their readings differ. */
 import type { Candidate, InspectResult } from "../contracts/index.js";
+import { visible } from "../text/visible.js";
 import { listed } from "../text/words.js";
 import { difference, sharedPlaces } from "./difference.js";
 import { atLayers } from "./finding.js";
 import { drawnLayers } from "./lens.js";
 import { count, percent } from "./numbers.js";
 import { spansAbove } from "./shapes.js";
-import { visible } from "./text.js";
 
 /** A layer's readings at each token; null and empty lists where nothing was read. */
 export interface SideLayer {

@@ -1,3 +1,4 @@
+import { visible } from "../text/visible.js";
 import { type Cell, dataOf, type Figure, type Shade } from "./figure.js";
 import { figureOf, percent, shortNumber, signed } from "./numbers.js";
 import {
@@ -10,7 +11,6 @@ import {
   sharedLayers,
   type TokenPair,
 } from "./side-by-side.js";
-import { visible } from "./text.js";
 
 /** The maps of two runs with one scale, and the map of their differences. */
 export interface SideFigures {

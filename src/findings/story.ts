@@ -1,7 +1,7 @@
 import type { Candidate, InspectLayer, InspectResult } from "../contracts/index.js";
+import { visible } from "../text/visible.js";
 import type { Finding } from "./finding.js";
 import { lastTokenLayers } from "./lens.js";
-import { visible } from "./text.js";
 
 /** What the lens reads, and that nothing controls it. */
 export function inspectFinding(result: Parameters<typeof story>[0]): Finding {

@@ -1,5 +1,6 @@
-import { cut, isPlain, oneLine, visible } from "../findings/text.js";
+import { cut, isPlain, oneLine } from "../findings/text.js";
 import { Html, htmlTag } from "../markup/html.js";
+import { visible } from "../text/visible.js";
 
 export { Html, type Value } from "../markup/html.js";
 

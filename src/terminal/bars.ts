@@ -1,5 +1,6 @@
 import type { Candidate } from "../contracts/index.js";
-import { visible, width } from "../findings/text.js";
+import { width } from "../findings/text.js";
+import { visible } from "../text/visible.js";
 import { type Canvas, narrowest } from "./canvas.js";
 import { fit } from "./fit.js";
 import { inScale, probabilityScale } from "./paint.js";

@@ -13,7 +13,7 @@ import {
 } from "../findings/blocks.js";
 import { followedLayers, type LensReading, lensReadings, viewValues } from "../findings/lens.js";
 import { differenceDigits, fixed, shortNumber, shortProbability } from "../findings/numbers.js";
-import { visible } from "../findings/text.js";
+import { visible } from "../text/visible.js";
 import { type Canvas, narrowest } from "./canvas.js";
 import { wrap } from "./fit.js";
 import { legend } from "./legend.js";

@@ -1,4 +1,4 @@
-import { visible } from "../findings/text.js";
+import { visible } from "../text/visible.js";
 import type { Canvas } from "./canvas.js";
 import { legend } from "./legend.js";
 import { dim, onScale, probabilityScale } from "./paint.js";

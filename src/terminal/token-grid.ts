@@ -1,4 +1,4 @@
-import { visible } from "../findings/text.js";
+import { visible } from "../text/visible.js";
 import { type Canvas, narrowest } from "./canvas.js";
 import { fit } from "./fit.js";
 import { dim, onScale, type Scale } from "./paint.js";

@@ -1,11 +1,12 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { InspectResult, Job } from "../../src/contracts/index.js";
+import type { Job } from "../../src/contracts/index.js";
 import { type Serving, type ServingEvent, serve } from "../../src/inference/process/supervisor.js";
 import { nameOf } from "../../src/models/rpc.js";
 import { demoInspect, openHarness } from "../lab/harness.js";
 import { send } from "../support/request.js";
 import { until } from "../support/until.js";
+import { assertEqualNumbers } from "./support/equal-numbers.js";
 import { type RunningRpcServer, startRpcServer } from "./support/rpc-server.js";
 
 let servers: RunningRpcServer[];
@@ -17,13 +18,6 @@ test.after.each(async () => {
 });
 
 const rpc = () => servers.map(({ host, port }) => ({ host, port }));
-
-/** What of a result depends on the model's numbers alone. */
-function numbers(job: Job): unknown {
-  assert.is(job.status, "completed", job.error);
-  const { provenance: _provenance, ...rest } = job.result as InspectResult;
-  return rest;
-}
 
 test("a Lab with RPC servers gives the same results; a dead one fails only the job", async () => {
   const local = await openHarness();
@@ -40,7 +34,7 @@ test("a Lab with RPC servers gives the same results; a dead one fails only the j
       const [a, b] = await Promise.all(
         [local, remote].map(async (lab) => lab.finished((await lab.submit(body)).id)),
       );
-      assert.equal(numbers(b as Job), numbers(a as Job));
+      assertEqualNumbers(b as Job, a as Job);
       const { device } = (b as Job).result!.provenance;
       for (const server of servers) assert.match(device, `rpc-server ${nameOf(server)}`);
     }

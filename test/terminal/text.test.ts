@@ -1,7 +1,8 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { cut, visible, width } from "../../src/findings/text.js";
+import { cut, width } from "../../src/findings/text.js";
 import { fit, wrap } from "../../src/terminal/fit.js";
+import { visible } from "../../src/text/visible.js";
 import { character, fc } from "../support/fc.js";
 
 test("tokens that differ look different, and each leaves a mark", () => {

@@ -3,7 +3,7 @@ import type { Trial } from "../../findings/dose.js";
 import type { Figure } from "../../findings/figure.js";
 import { dataOf } from "../../findings/figure.js";
 import { count, meanOfKnown, percent, signed } from "../../findings/numbers.js";
-import { visible } from "../../findings/text.js";
+import { visible } from "../../text/visible.js";
 
 /** The strengths of one layer and its result, once there is one. */
 export interface TriedLayer {

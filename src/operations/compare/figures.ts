@@ -15,9 +15,9 @@ import {
 import type { Figure } from "../../findings/figure.js";
 import { dataOf, tabled } from "../../findings/figure.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
-import { visible } from "../../findings/text.js";
 import { glimpse, type Html, html } from "../../report/markup.js";
 import type { Findings, Passage } from "../../report/parts.js";
+import { visible } from "../../text/visible.js";
 
 interface Prompt extends PromptTrials {
   /** The prompt in a legend: short and unique. */

@@ -13,7 +13,7 @@ import {
   type Trial,
 } from "../../findings/dose.js";
 import { signed } from "../../findings/numbers.js";
-import { cut, oneLine, visible } from "../../findings/text.js";
+import { cut, oneLine } from "../../findings/text.js";
 import { type Canvas, narrowest } from "../../terminal/canvas.js";
 import { fit, wrap } from "../../terminal/fit.js";
 import { legend } from "../../terminal/legend.js";
@@ -21,6 +21,7 @@ import { finding, heading } from "../../terminal/page.js";
 import { bold, dim, onScale, probabilityScale } from "../../terminal/paint.js";
 import { plot, type Series, seriesPlace, ticksUpTo } from "../../terminal/plot.js";
 import { table } from "../../terminal/table.js";
+import { visible } from "../../text/visible.js";
 import { layersText, type Picture } from "../picture.js";
 import { positionText } from "./contract-position-text.js";
 import { promptsOf } from "./contract-prompts.js";

@@ -10,9 +10,9 @@ import {
 import type { Figure } from "../../findings/figure.js";
 import { tabled } from "../../findings/figure.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
-import { visible } from "../../findings/text.js";
 import { glimpse, Html, html } from "../../report/markup.js";
 import type { Findings, Passage } from "../../report/parts.js";
+import { visible } from "../../text/visible.js";
 
 /** Maximum number of texts shown token by token. */
 const textsShown = 12;

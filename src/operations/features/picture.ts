@@ -8,12 +8,13 @@ import {
   upTo,
 } from "../../findings/features.js";
 import { percentTo, shortNumber } from "../../findings/numbers.js";
-import { oneLine, visible } from "../../findings/text.js";
+import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import { wrap } from "../../terminal/fit.js";
 import { finding, heading, labelled } from "../../terminal/page.js";
 import { dim, inScale, magnitudeScale } from "../../terminal/paint.js";
 import { table } from "../../terminal/table.js";
+import { visible } from "../../text/visible.js";
 import type { Picture } from "../picture.js";
 
 /** Maximum number of tokens of the first text listed with their features. */

@@ -5,8 +5,8 @@ import { featureText, nodeName, partNames, raisedText, strongestNodes } from "..
 import { graphFinding, measuredSentence, targetText } from "../../findings/graph-finding.js";
 import { markLegend } from "../../findings/graph-layout.js";
 import { count, figureOf, percent, signed } from "../../findings/numbers.js";
-import { visible } from "../../findings/text.js";
 import type { Findings, Passage } from "../../report/parts.js";
+import { visible } from "../../text/visible.js";
 import { drawGraph } from "./figures-drawing.js";
 
 /** Bars of nodes and of edges. */

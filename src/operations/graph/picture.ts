@@ -9,10 +9,11 @@ import {
 } from "../../findings/graph.js";
 import { graphFinding, targetText } from "../../findings/graph-finding.js";
 import { count, percent, signed } from "../../findings/numbers.js";
-import { oneLine, visible } from "../../findings/text.js";
+import { oneLine } from "../../findings/text.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import { finding, heading, labelled } from "../../terminal/page.js";
 import { table } from "../../terminal/table.js";
+import { visible } from "../../text/visible.js";
 import type { Picture } from "../picture.js";
 
 /** Lines of nodes and of edges. */

@@ -3,7 +3,7 @@ import { expertsStory, firstShare } from "../../findings/blocks.js";
 import type { Figure } from "../../findings/figure.js";
 import { dataOf } from "../../findings/figure.js";
 import { figureOf, percent } from "../../findings/numbers.js";
-import { visible } from "../../findings/text.js";
+import { visible } from "../../text/visible.js";
 
 /** Which experts each token was routed to, and how evenly they were used. */
 export function routing({ routing: layers = [], tokens }: InspectResult): Figure[] {

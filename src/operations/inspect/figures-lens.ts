@@ -5,7 +5,7 @@ import { dataOf, tabled } from "../../findings/figure.js";
 import { followedLayers, type LensReading, lensReadings, viewValues } from "../../findings/lens.js";
 import { figureOf, leastEntropy, mean, percent, shortNumber } from "../../findings/numbers.js";
 import { answerAt } from "../../findings/story.js";
-import { visible } from "../../findings/text.js";
+import { visible } from "../../text/visible.js";
 
 /** The notes of the layers, without repeats. */
 export function notesOf(layers: InspectResult["layers"]): string[] {

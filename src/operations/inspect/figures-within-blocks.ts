@@ -3,7 +3,7 @@ import { attentionKinds, kindsOf, total } from "../../findings/blocks.js";
 import type { Figure } from "../../findings/figure.js";
 import { dataOf } from "../../findings/figure.js";
 import { figureOf, percent, signed } from "../../findings/numbers.js";
-import { visible } from "../../findings/text.js";
+import { visible } from "../../text/visible.js";
 
 /** What each head attends to: layers over heads, a figure for each of the classic kinds of heads. */
 export function attention({ attention: heads = [], tokens }: InspectResult): Figure[] {

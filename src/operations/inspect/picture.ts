@@ -1,7 +1,7 @@
 import type { InspectResult } from "../../contracts/index.js";
 import { drawnLayers, lensReadings, lensViewMeanings, viewValues } from "../../findings/lens.js";
 import { inspectFinding } from "../../findings/story.js";
-import { oneLine, visible } from "../../findings/text.js";
+import { oneLine } from "../../findings/text.js";
 import { bars } from "../../terminal/bars.js";
 import type { Canvas } from "../../terminal/canvas.js";
 import {
@@ -18,6 +18,7 @@ import {
 import { legend } from "../../terminal/legend.js";
 import { finding, heading } from "../../terminal/page.js";
 import { magnitudeScale, probabilityScale } from "../../terminal/paint.js";
+import { visible } from "../../text/visible.js";
 import { layersText, type Picture } from "../picture.js";
 
 /** An inspect job: the logit lens, its summary in one sentence, norms, and the model's next tokens. */

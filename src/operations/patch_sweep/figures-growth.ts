@@ -2,7 +2,7 @@ import type { PatchGrowth } from "../../contracts/index.js";
 import type { Figure } from "../../findings/figure.js";
 import { dataOf } from "../../findings/figure.js";
 import { percent } from "../../findings/numbers.js";
-import { visible } from "../../findings/text.js";
+import { visible } from "../../text/visible.js";
 
 /**
  * The map of a running sweep as far as it is computed, on its final scale, so that cells keep their color. With several

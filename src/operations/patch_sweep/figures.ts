@@ -13,8 +13,8 @@ import {
   sitesAt,
   strongestHeads,
 } from "../../findings/patch-sweep.js";
-import { visible } from "../../findings/text.js";
 import type { Findings } from "../../report/parts.js";
+import { visible } from "../../text/visible.js";
 import { patchByLayer } from "./figures-by-layer.js";
 
 /** Where one activation moves the answer: layers over tokens; for heads, layers over heads, and the strongest over tokens. */

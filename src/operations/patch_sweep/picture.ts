@@ -15,13 +15,14 @@ import {
   sitesAt,
   strongestHeads,
 } from "../../findings/patch-sweep.js";
-import { oneLine, visible } from "../../findings/text.js";
+import { oneLine } from "../../findings/text.js";
 import { type Canvas, narrowest } from "../../terminal/canvas.js";
 import { wrap } from "../../terminal/fit.js";
 import { legend } from "../../terminal/legend.js";
 import { finding, heading, labelled } from "../../terminal/page.js";
 import { differenceScale, dim } from "../../terminal/paint.js";
 import { tokenGrid } from "../../terminal/token-grid.js";
+import { visible } from "../../text/visible.js";
 import type { Picture } from "../picture.js";
 import { promptPairs } from "./contract-pairs.js";
 

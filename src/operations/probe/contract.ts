@@ -27,7 +27,8 @@ import {
 } from "../../contracts/submission-fields.js";
 import { bytesText } from "../../text/words.js";
 import type { Contract } from "../contract.js";
-import { cellsOf, ProbeCell, ProbeGrid } from "./contract-grid.js";
+import { cellsOf } from "./contract-cells.js";
+import { ProbeCell, ProbeGrid } from "./contract-grid.js";
 
 export const ProbeExample = Type.Object(
   {

@@ -2,7 +2,8 @@ import type { ProbeConfig } from "../../contracts/index.js";
 import { exampleFeatures } from "../../lab/rows/example-features.js";
 import { type TrainedProbe, trainProbe } from "../../native/index.js";
 import type { OperationInput } from "../run.js";
-import type { cellsOf, ProbeCell } from "./contract-grid.js";
+import type { cellsOf } from "./contract-cells.js";
+import type { ProbeCell } from "./contract-grid.js";
 
 export type Cell = ReturnType<typeof cellsOf>[number];
 

@@ -10,7 +10,7 @@ import { trainLayers } from "../../lab/rows/train-layers.js";
 import { type ProbeFigures, type TrainedProbe, trainProbe } from "../../native/index.js";
 import type { Findings, OperationInput, Run, Split } from "../run.js";
 import { runWhole } from "../run-parts.js";
-import { cellsOf } from "./contract-grid.js";
+import { cellsOf } from "./contract-cells.js";
 import { type CellFigures, reportCell, trainCells } from "./run-grid.js";
 
 /** Number of fits to shuffled labels, whose spread shows the chance level. */

@@ -3,7 +3,7 @@
  * are shown as text, and links are not clickable; their address is shown next to them.
  */
 import MarkdownIt, { type Token } from "markdown-it";
-import { visible } from "../../findings/text.js";
+import { visible } from "../../text/visible.js";
 
 /** Longer answers stay plain text. */
 const mostCharacters = 200_000;

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import type { InspectResult, Job } from "../../../src/contracts/index.js";
+import type { Job } from "../../../src/contracts/index.js";
 import { nameOf } from "../../../src/models/rpc.js";
 import { demoInspect, openHarness } from "../../lab/harness.js";
+import { assertEqualNumbers } from "../../rpc/support/equal-numbers.js";
 import { addMachine, type Machine } from "../../rpc/support/machines.js";
 import { type RunningRpcServer, startRpcServer } from "../../rpc/support/rpc-server.js";
 
@@ -31,30 +32,6 @@ const long = {
   max_tokens: 128,
 };
 
-/** What of a result depends on the model's numbers alone. */
-function numbers(job: Job): unknown {
-  assert.is(job.status, "completed", job.error);
-  const { provenance: _provenance, ...rest } = job.result as InspectResult;
-  return rest;
-}
-
-/** A graph adds up the squares of a length in F32, the host in double: machines agree to seven digits. */
-function assertEqualNumbers(there: unknown, here: unknown): void {
-  const lengths: number[][] = [[], []];
-  const others = [there, here].map((value, side) =>
-    JSON.stringify(value, (key, own) =>
-      key === "length" || key === "row_length" ? void lengths[side]?.push(own as number) : own,
-    ),
-  );
-  assert.is(others[0], others[1]);
-  assert.is(lengths[0]?.length, lengths[1]?.length);
-  for (const [i, length] of (lengths[0] as number[]).entries()) {
-    const own = lengths[1]?.[i] as number;
-    const off = length === own ? 0 : Math.abs(length / own - 1);
-    assert.ok(off < 1e-6, `a length is off by ${off}`);
-  }
-}
-
 function acrossMachines(name: string, run: () => Promise<void>): void {
   if (obstacle === "") return void test(name, run);
   console.log(`SKIPPED: ${name}: no network namespaces here (${obstacle}).`);
@@ -73,7 +50,7 @@ acrossMachines(
         const [a, b] = await Promise.all(
           [local, remote].map(async (lab) => lab.finished((await lab.submit(body)).id)),
         );
-        assertEqualNumbers(numbers(b as Job), numbers(a as Job));
+        assertEqualNumbers(b as Job, a as Job);
       }
       const inItsMiddle = async () => {
         const { id } = await remote.submit(long);

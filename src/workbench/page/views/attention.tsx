@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AttentionHead, InspectResult } from "../../../contracts/index.js";
-import { visible } from "../../../findings/text.js";
 import { attentionHead } from "../../../operations/inspect/figures-attention-head.js";
+import { visible } from "../../../text/visible.js";
 import type { HeadPicture } from "../../wire.js";
 import { numberIn } from "../lists.js";
 import { select, usePlace } from "../router.js";

@@ -1,7 +1,7 @@
 import type { FeaturePage } from "../../../contracts/index.js";
 import { greatest } from "../../../findings/features.js";
 import { count, figureOf, signed } from "../../../findings/numbers.js";
-import { visible } from "../../../findings/text.js";
+import { visible } from "../../../text/visible.js";
 import { FeatureLink } from "./feature-link.js";
 import { HtmlPicture } from "./picture.js";
 import { Head } from "./table.js";

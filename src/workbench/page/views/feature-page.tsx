@@ -3,7 +3,7 @@ import type { ChangedPoint } from "../../../contracts/names.js";
 import { greatestActivation, shadeOf } from "../../../findings/features.js";
 import { labelKey } from "../../../findings/label-finding.js";
 import { figureOf, percent } from "../../../findings/numbers.js";
-import { visible } from "../../../findings/text.js";
+import { visible } from "../../../text/visible.js";
 import { addEdit } from "../chat-settings.js";
 import { useLabels } from "../feature-labels.js";
 import { type JobFindings, submit } from "../jobs.js";

@@ -3,7 +3,7 @@ import type { FeaturesResult } from "../../../contracts/index.js";
 import { featuresOn, searchSentence } from "../../../findings/feature-search.js";
 import { greatest, shadeOf } from "../../../findings/features.js";
 import { figureOf } from "../../../findings/numbers.js";
-import { visible } from "../../../findings/text.js";
+import { visible } from "../../../text/visible.js";
 import { FeatureLink } from "./feature-link.js";
 import { Field } from "./fields.js";
 import { HtmlPicture } from "./picture.js";

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { measuredLayers } from "../../../findings/layers.js";
 import { figureOf, percent } from "../../../findings/numbers.js";
-import { visible } from "../../../findings/text.js";
+import { visible } from "../../../text/visible.js";
 import type { AnswerToken, Candidate, FeatureScore, Turn } from "../../wire.js";
 import { insideNumbers } from "../chat-numbers.js";
 import { known } from "../store.js";

@@ -1,6 +1,6 @@
 import type { CompareResult } from "../../../contracts/index.js";
 import { percent } from "../../../findings/numbers.js";
-import { visible } from "../../../findings/text.js";
+import { visible } from "../../../text/visible.js";
 import type { TextTokens } from "../../wire.js";
 import { type JobFindings, submit } from "../jobs.js";
 import { effectOf, siteDetail, siteIn } from "../patch-site.js";

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { PatchSweepResult } from "../../../contracts/index.js";
 import { count } from "../../../findings/numbers.js";
 import { patchTokens } from "../../../findings/patch-sweep.js";
-import { visible } from "../../../findings/text.js";
+import { visible } from "../../../text/visible.js";
 import type { TextTokens } from "../../wire.js";
 import { type PatchForm, spansOf } from "../patch-request.js";
 import { post } from "../session.js";
