@@ -15,7 +15,11 @@ double milliseconds(Clock::duration duration) {
 }
 
 /// The initial size of a context, in tokens; it grows by doubling.
-constexpr uint32_t kLeastTokens = 256;
+constexpr uint32_t kLeastTokens = 512;
+/// Generation waits for a whole batch, so batches are larger only for models that compute them soon. Their
+/// size does not depend on the load: results have the same bits next to chats.
+constexpr uint32_t kSmallModelBatch = 512;
+constexpr uint64_t kSmallModel = 1'000'000'000;  // parameters
 /// Sequences of one batch. Recurrent models reserve a state for each.
 constexpr uint32_t kMostSequences = 64;
 constexpr uint32_t kMostRecurrentSequences = 4;
@@ -70,6 +74,8 @@ Passes& ResidentForward::context(size_t tokens, bool attention) {
   while (size < tokens) size *= 2;
   ContextOptions options;
   options.n_ctx = std::max(std::min(size, n_ctx_), static_cast<uint32_t>(tokens));
+  options.n_batch =
+      batch_tokens(model_->info(), model_->info().n_params <= kSmallModel ? kSmallModelBatch : kUsualBatch);
   // Attention weights need a text in one batch.
   if (attention) options.n_batch = options.n_ctx;
   options.n_seq_max =

@@ -14,6 +14,11 @@ namespace {
 // Of the edges, in bytes.
 constexpr size_t kMostBytes = size_t{4} << 30;
 
+std::string name_of(const GraphNode& node) {
+  return (node.head ? "head " : "neuron ") + std::to_string(node.index) + " of block " +
+         std::to_string(node.layer) + " at token " + std::to_string(node.token);
+}
+
 class Run {
  public:
   Run(Passes& passes, const AttributionGraphRequest& request, const CancelToken& cancel)
@@ -30,7 +35,8 @@ class Run {
     const FrozenRows rows = frozen_rows(passes_, request_.tokens, /*written=*/false, cancel_);
     const WeightFile weights(passes_.model());
     const FrozenBlocks blocks = frozen_blocks(passes_, weights, rows);
-    const std::vector<GraphTarget> targets = targets_of(weights, rows.last);
+    const std::vector<GraphTarget> targets =
+        graph_targets(passes_, weights, request_.targets, rows.last, cancel_);
     ThreadTeam team(passes_.n_threads());
     const size_t layers = rows.blocks.size();
     GraphNodes<T> nodes =
@@ -42,7 +48,8 @@ class Run {
     found.edges = direct_edges(blocks, targets, nodes, team, cancel_, [&](size_t done, size_t total) {
       progress(2 * layers + layers * done / total, 3 * layers);
     });
-    check_sums(found.edges, nodes.nodes, bounds.residual);
+    check_sums(found.edges.values, found.edges.residuals, bounds.residual, targets.size(),
+               [&](size_t node) { return name_of(nodes.nodes[node]); });
     found.nodes = std::move(nodes.nodes);
     found.embeddings = std::move(nodes.embeddings);
     found.rounding = std::move(nodes.rounding);
@@ -57,13 +64,7 @@ class Run {
 
  private:
   void check() const {
-    check_linear_paths(passes_, /*mlps=*/true);
-    check_one_pass(passes_, request_.tokens, "A graph");
-    if (request_.targets.empty()) throw Error(ErrorCode::kInvalidArgument, "At least one target is needed.");
-    for (const LogitTarget& target : request_.targets) {
-      check_position(target.position, n_);
-      check_logit(passes_, target.token, target.minus);
-    }
+    check_graph(passes_, request_.tokens, request_.targets, /*mlps=*/true);
     const size_t edges = edge_bytes();
     if (edges > kMostBytes)
       throw_error(ErrorCode::kInvalidArgument, "The edges between ", request_.nodes, " nodes of ", n_,
@@ -98,32 +99,6 @@ class Run {
     const size_t targets = request_.targets.size() * n_ * (2 * width() + 3 * neurons) * size;
     const size_t batch = std::max<size_t>(4096, n_) * (3 * width() + 2 * heads) * size;
     return pass + left + vectors + edge_bytes() + weights * (size + sizeof(float)) + targets + batch;
-  }
-
-  std::vector<GraphTarget> targets_of(const WeightFile& weights, const std::vector<float>& last) const {
-    LogitFunctions logits(passes_, weights, cancel_);
-    std::vector<GraphTarget> targets;
-    for (const LogitTarget& target : request_.targets) {
-      LogitDirection found = logits.of(target.token, target.minus, last, target.position);
-      targets.push_back({target.position, std::move(found.direction), found.constant, target.weight});
-    }
-    return targets;
-  }
-
-  void check_sums(const DirectEdges& edges, const std::vector<GraphNode>& nodes, double bound) const {
-    for (size_t row = 0; row < edges.residuals.size(); ++row) {
-      if (edges.residuals[row] <= bound) continue;
-      const size_t targets = request_.targets.size();
-      std::string what = "target " + std::to_string(row);
-      if (row >= targets) {
-        const GraphNode& node = nodes[row - targets];
-        what = (node.head ? "head " : "neuron ") + std::to_string(node.index) + " of block " +
-               std::to_string(node.layer) + " at token " + std::to_string(node.token);
-      }
-      throw_error(ErrorCode::kCompute, "The edges of ", what, " do not add up to its value of ",
-                  two_digits(edges.values[row]), ": the relative difference is ",
-                  two_digits(edges.residuals[row]), ", at most ", two_digits(bound), ".");
-    }
   }
 
   Passes& passes_;

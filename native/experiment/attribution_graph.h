@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "experiment/frozen_pass.h"
+#include "experiment/graph_targets.h"
 #include "experiment/passes.h"
 #include "graph/direct_edges.h"
 #include "graph/graph_nodes.h"

@@ -48,14 +48,6 @@ void check_apart(const char* half, const std::vector<double>& apart, double boun
 /// A number with two digits, for a sentence.
 std::string two_digits(double value);
 
-/// A logit, before a soft cap, with the final norm's scale fixed.
-struct LogitTarget {
-  int position = 0;  // of its token in the text
-  llama_token token = -1;
-  llama_token minus = -1;  // whose logit is subtracted; negative: the mean of all logits
-  double weight = 1;       // of its influence among the targets
-};
-
 /// Logits as linear functions of the last block's output, before a soft cap, with the final norm's scale
 /// fixed.
 class LogitFunctions {

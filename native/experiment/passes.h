@@ -27,12 +27,18 @@ class GraphPoints;
 
 struct ContextOptions {
   uint32_t n_ctx = 512;         // tokens in all sequences
-  uint32_t n_batch = 0;         // tokens per batch; 0: by vocabulary size
+  uint32_t n_batch = 0;         // tokens per batch; 0: batch_tokens() with the usual bound
   uint32_t n_seq_max = 1;       // sequences at the same time
   int n_threads = 0;            // 0: all cores
   bool keep_attention = false;  // compute without flash attention, which does not store weights
   std::string edits;            // of block outputs, and readings: see GraphEdits::chosen
 };
+
+constexpr uint32_t kUsualBatch = 256;
+/// Tokens per batch: enough to use the machine, few enough that their logits stay within 160 MiB if the last
+/// block computes every row. A prompt that fits into one batch is not split: the few rows of a remainder
+/// would take as much time as many.
+uint32_t batch_tokens(const ModelInfo& info, uint32_t most);
 
 /// The unit depends on the experiment.
 using CountProgress = std::function<void(size_t done, size_t total)>;

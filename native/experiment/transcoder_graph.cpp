@@ -16,6 +16,11 @@ namespace {
 // Of the edges, in bytes.
 constexpr size_t kMostBytes = size_t{8} << 30;
 
+std::string name_of(const TranscoderGraph& found, size_t node) {
+  return "feature " + std::to_string(found.features[node]) + " of block " +
+         std::to_string(found.layers[node]) + " at token " + std::to_string(found.tokens[node]);
+}
+
 class Run {
  public:
   Run(Passes& passes, const TranscoderGraphRequest& request, const CancelToken& cancel)
@@ -36,7 +41,8 @@ class Run {
     const FrozenRows rows = frozen_rows(passes_, request_.tokens, /*written=*/false, cancel_, reading);
     const WeightFile weights(passes_.model());
     const FrozenBlocks blocks = frozen_blocks(passes_, weights, rows);
-    const std::vector<GraphTarget> targets = targets_of(weights, rows.last);
+    const std::vector<GraphTarget> targets =
+        graph_targets(passes_, weights, request_.targets, rows.last, cancel_);
     ThreadTeam team(passes_.n_threads());
     const FrozenBounds bounds = frozen_bounds(passes_, /*mlps=*/false);
     const std::vector<FrozenTranscoder<T>> transcoders = replace<T>(blocks, team);
@@ -46,7 +52,8 @@ class Run {
     found.edges = transcoder_edges(replaced, targets, request_.nodes, team, cancel_, progress);
     check_apart("attention", found.edges.apart, bounds.apart);
     describe(replaced, found);
-    check_sums(found, bounds.residual);
+    check_sums(found.edges.values, found.edges.residuals, bounds.residual, targets.size(),
+               [&](size_t node) { return name_of(found, node); });
     follow_paths(found);
     try_nodes(replaced, targets, found, team);
     check_removals(found, bounds.residual);
@@ -57,13 +64,7 @@ class Run {
 
  private:
   void check() const {
-    check_linear_paths(passes_, /*mlps=*/false);
-    check_one_pass(passes_, request_.tokens, "A graph");
-    if (request_.targets.empty()) throw Error(ErrorCode::kInvalidArgument, "At least one target is needed.");
-    for (const LogitTarget& target : request_.targets) {
-      check_position(target.position, n_);
-      check_logit(passes_, target.token, target.minus);
-    }
+    check_graph(passes_, request_.tokens, request_.targets, /*mlps=*/false);
     int last = -1;
     for (const LayerTranscoder& one : request_.transcoders) {
       if (one.layer <= last || static_cast<size_t>(one.layer) >= layers())
@@ -150,16 +151,6 @@ class Run {
     return pass + left + weights + writings + batch + removals + edge_bytes();
   }
 
-  std::vector<GraphTarget> targets_of(const WeightFile& weights, const std::vector<float>& last) const {
-    LogitFunctions logits(passes_, weights, cancel_);
-    std::vector<GraphTarget> targets;
-    for (const LogitTarget& target : request_.targets) {
-      LogitDirection found = logits.of(target.token, target.minus, last, target.position);
-      targets.push_back({target.position, std::move(found.direction), found.constant, target.weight});
-    }
-    return targets;
-  }
-
   template <class T>
   std::vector<FrozenTranscoder<T>> replace(const FrozenBlocks& blocks, ThreadTeam& team) const {
     std::vector<FrozenTranscoder<T>> found;
@@ -190,24 +181,6 @@ class Run {
       found.tokens.push_back(transcoder.token(one));
       found.features.push_back(transcoder.feature(one));
       found.activations.push_back(transcoder.activations()[one]);
-    }
-  }
-
-  static std::string name_of_row(const TranscoderGraph& found, size_t targets, size_t row) {
-    if (row < targets) return "target " + std::to_string(row);
-    const size_t node = row - targets;
-    return "feature " + std::to_string(found.features[node]) + " of block " +
-           std::to_string(found.layers[node]) + " at token " + std::to_string(found.tokens[node]);
-  }
-
-  void check_sums(const TranscoderGraph& found, double bound) const {
-    const std::vector<double>& residuals = found.edges.residuals;
-    for (size_t row = 0; row < residuals.size(); ++row) {
-      if (residuals[row] <= bound) continue;
-      throw_error(ErrorCode::kCompute, "The edges of ", name_of_row(found, request_.targets.size(), row),
-                  " do not add up to its value of ", two_digits(found.edges.values[row]),
-                  ": the relative difference is ", two_digits(residuals[row]), ", at most ",
-                  two_digits(bound), ".");
     }
   }
 
@@ -276,11 +249,12 @@ class Run {
         where = row;
       }
       if (apart <= bound * most) continue;
-      throw_error(ErrorCode::kCompute, "Removing ",
-                  name_of_row(found, request_.targets.size(), request_.targets.size() + found.tried[i]),
-                  " in the frozen model does not change ", name_of_row(found, request_.targets.size(), where),
-                  " by its edge: the difference is ", two_digits(apart), ", the largest edge ",
-                  two_digits(most), ".");
+      throw_error(
+          ErrorCode::kCompute, "Removing ", name_of(found, found.tried[i]),
+          " in the frozen model does not change ",
+          name_of_row(where, request_.targets.size(), [&](size_t node) { return name_of(found, node); }),
+          " by its edge: the difference is ", two_digits(apart), ", the largest edge ", two_digits(most),
+          ".");
     }
   }
 

@@ -12,22 +12,21 @@ namespace tapline::products {
 
 namespace {
 
-/// Registers 0 and 1 are sums, 2 and 3 have weights, 4 and 5 tokens.
-constexpr RegisterForms kForms = {{16, 16, 16, 16, 8, 8}, {64, 64, 32, 32, 64, 64}};
+/// Registers 0 to 3 are sums, 4 and 5 have weights, 6 and 7 tokens.
+constexpr RegisterForms kForms = {{16, 16, 16, 16, 16, 16, 8, 8}, {64, 64, 64, 64, 32, 32, 64, 64}};
 
 /// Vectors of a panel before a block's numbers: scales, and sums.
 constexpr int64_t kBeforeValues = 2;
 constexpr int64_t kPanelBlock = 10 * kVector;
 constexpr int64_t kSums = kLanes * kLanes;
 
-/// The sums of a block's products; two blocks in a row use different registers (kSecond).
-template <int kSecond>
-void multiply_block(const int8_t* values, const std::byte* panel, int32_t* dots) {
-  clear_register<kSecond>();
-  load_register<2 + kSecond>(values, kTileRow);
-  load_register<4 + kSecond>(panel + kBeforeValues * kVector, kVector);
-  add_bytes<kSecond, 2 + kSecond, 4 + kSecond>();
-  store_register<kSecond>(dots, kVector);
+/// Multiplies a block; two in a row use different registers (kSecond).
+template <int kSum, int kSecond>
+void multiply_block(const int8_t* values, const std::byte* panel) {
+  clear_register<kSum>();
+  load_register<4 + kSecond>(values, kTileRow);
+  load_register<6 + kSecond>(panel + kBeforeValues * kVector, kVector);
+  add_bytes<kSum, 4 + kSecond, 6 + kSecond>();
 }
 
 /// Adds a block's sums of products, scaled; a vector has a row's sums with all tokens.
@@ -45,43 +44,79 @@ inline void add_block(const int32_t* dots, const TileRows& rows, int64_t block, 
   }
 }
 
-/// Starts the products of two blocks of a panel, or of the last one, and leaves them in `dots`.
-void start(const TileRows& rows, const std::byte* panel, int64_t block, int32_t* dots) {
-  const int8_t* const values = rows.values + block * kTileBlock;
-  panel += block * kPanelBlock;
-  multiply_block<0>(values, panel, dots);
-  if (block + 1 < rows.depth) multiply_block<1>(values + kTileBlock, panel + kPanelBlock, dots + kSums);
+/// Walks over pairs of a panel's blocks, panel by panel; the last of a panel may have one block.
+class Pairs {
+ public:
+  Pairs(const TileRows& rows, const std::byte* panel, int64_t tokens)
+      : rows_(rows), panel_(panel), panels_((tokens + kLanes - 1) / kLanes) {}
+
+  /// Starts the products of the next pair, if there is one, in registers 0 and 1 or, with kSet, 2 and 3.
+  template <int kSet>
+  void multiply() {
+    if (panels_ == 0) return;
+    const int8_t* const values = rows_.values + block_ * kTileBlock;
+    const std::byte* const panel = panel_ + block_ * kPanelBlock;
+    multiply_block<2 * kSet, 0>(values, panel);
+    if (block_ + 1 < rows_.depth) multiply_block<2 * kSet + 1, 1>(values + kTileBlock, panel + kPanelBlock);
+    block_ += 2;
+    if (block_ < rows_.depth) return;
+    block_ = 0;
+    panel_ += rows_.depth * kPanelBlock;
+    --panels_;
+  }
+
+ private:
+  const TileRows& rows_;
+  const std::byte* panel_;
+  int64_t panels_;
+  int64_t block_ = 0;
+};
+
+template <int kSet>
+void store_pair(int32_t* dots) {
+  store_register<2 * kSet>(dots, kVector);
+  store_register<2 * kSet + 1>(dots + kSums, kVector);
 }
 
+/// A pair's products are started two pairs before they are scaled, and stored one pair before: nothing waits
+/// for a register or a store.
 template <bool kLeast>
 void multiply_panels(const TileRows& rows, const std::byte* panel, int64_t tokens, float* c,
                      int64_t c_stride) {
-  // The tiles of two blocks are multiplied while the sums of the two before are scaled.
   alignas(64) int32_t dots[2][2 * kSums];
-  int half = 0;
-  start(rows, panel, 0, dots[half]);
+  Pairs pairs(rows, panel, tokens);
+  clear_register<1>();
+  clear_register<2>();
+  clear_register<3>();
+  pairs.multiply<0>();
+  store_pair<0>(dots[0]);
+  pairs.multiply<1>();
+  int own = 0;
   for (int64_t token = 0; token < tokens; token += kLanes) {
-    const std::byte* const next = panel + rows.depth * kPanelBlock;
     Floats sum[kLanes];
     TAPLINE_UNROLL for (int64_t r = 0; r < kLanes; ++r) {
       sum[r] = zeros();
     }
     for (int64_t block = 0; block < rows.depth; block += 2) {
-      const int32_t* const own = dots[half];
-      half = 1 - half;
-      if (block + 2 < rows.depth) {
-        start(rows, panel, block + 2, dots[half]);
-      } else if (token + kLanes < tokens) {
-        start(rows, next, 0, dots[half]);
+      if (own == 0) {
+        pairs.multiply<0>();
+      } else {
+        pairs.multiply<1>();
       }
-      add_block<kLeast>(own, rows, block, panel, sum);
-      if (block + 1 < rows.depth) add_block<kLeast>(own + kSums, rows, block + 1, panel, sum);
+      add_block<kLeast>(dots[own], rows, block, panel, sum);
+      if (own == 0) {
+        store_pair<1>(dots[1]);
+      } else {
+        store_pair<0>(dots[0]);
+      }
+      if (block + 1 < rows.depth) add_block<kLeast>(dots[own] + kSums, rows, block + 1, panel, sum);
+      own = 1 - own;
     }
     // A copy: the sums stay in registers.
     Floats results[kLanes];
     for (int64_t r = 0; r < kLanes; ++r) results[r] = sum[r];
     store(results, kLanes, tokens - token, c + token * c_stride, c_stride);
-    panel = next;
+    panel += rows.depth * kPanelBlock;
   }
 }
 

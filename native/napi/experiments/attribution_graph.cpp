@@ -1,6 +1,6 @@
 #include "experiment/attribution_graph.h"
 
-#include "napi/experiments/experiment.h"
+#include "napi/experiments/graph.h"
 
 namespace tapline {
 
@@ -10,17 +10,12 @@ AttributionGraphRequest read_request(const Napi::Object& options) {
   AttributionGraphRequest request;
   read_fields(options, "tokens", request.tokens, "nodes", request.nodes, "tried", request.tried, "first",
               request.first, "precise", request.precise, "estimate", request.estimate);
-  each_object(options.Get("targets"), "targets", [&](const Napi::Object& given) {
-    LogitTarget target;
-    read_fields(given, "position", target.position, "token", target.token, "minus", target.minus, "weight",
-                target.weight);
-    request.targets.push_back(target);
-  });
+  request.targets = read_targets(options);
   return request;
 }
 
 Napi::Value write_result(Napi::Env env, AttributionGraph& found) {
-  std::vector<int32_t> heads, layers, tokens, indices, tried;
+  std::vector<int32_t> heads, layers, tokens, indices;
   std::vector<double> values, influences, relevances;
   for (const GraphNode& node : found.nodes) {
     heads.push_back(node.head ? 1 : 0);
@@ -31,17 +26,14 @@ Napi::Value write_result(Napi::Env env, AttributionGraph& found) {
     influences.push_back(node.influence);
     relevances.insert(relevances.end(), node.relevance.begin(), node.relevance.end());
   }
-  for (const size_t node : found.tried) tried.push_back(static_cast<int32_t>(node));
   const auto list = [&](const auto& numbers) { return to_js(env, numbers); };
   Napi::Object nodes = object_of(env, "heads", heads, "layers", layers, "tokens", tokens, "indices", indices,
                                  "values", values, "influences", influences, "relevances", relevances);
-  Napi::Object edges = object_of(env, "columns", found.edges.columns, "values", found.edges.values,
-                                 "constants", found.edges.constants, "residuals", found.edges.residuals);
-  edges.Set("parts", hand_over(env, std::move(found.edges.parts)));
-  return object_of(env, "bytes", found.bytes, "nodes", nodes, "edges", edges, "embeddings",
-                   array_of(env, found.embeddings, list), "rounding", found.rounding, "apart", found.apart,
-                   "ffnApart", found.ffn_apart, "tried", tried, "losses", array_of(env, found.losses, list),
-                   "apartBound", found.apart_bound, "residualBound", found.residual_bound);
+  return object_of(env, "bytes", found.bytes, "nodes", nodes, "edges", write_edges(env, found.edges),
+                   "embeddings", array_of(env, found.embeddings, list), "rounding", found.rounding, "apart",
+                   found.apart, "ffnApart", found.ffn_apart, "tried", node_numbers(found.tried), "losses",
+                   array_of(env, found.losses, list), "apartBound", found.apart_bound, "residualBound",
+                   found.residual_bound);
 }
 
 }  // namespace
