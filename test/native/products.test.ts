@@ -4,6 +4,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { TensorType } from "../../bench/models/gguf-writer.js";
 import { type Shape, writeModel } from "../../bench/models/random-model.js";
+import { bytesOf, floatsOf, toHalf } from "../../src/formats/float.js";
 import { backendInfo, type Context, Model } from "../../src/native/index.js";
 import { TestRandom } from "../support/random.js";
 import { apart, layersOf, scratch, someTokens } from "./demo-model.js";
@@ -56,9 +57,10 @@ async function withModel(
   type: TensorType,
   shape: Shape,
   run: (model: Model, open: (threads: number) => Promise<Context>) => Promise<void>,
+  weights = weightsOf(type),
 ): Promise<void> {
   const path = join(folder, `${type}.gguf`);
-  await writeModel(path, type, shape, weightsOf(type));
+  await writeModel(path, type, shape, weights);
   const model = await Model.open(path, { gpuLayers: 0 });
   try {
     await run(model, (threads) => model.createContext({ nCtx: 512, nBatch: 512, threads }));
@@ -140,6 +142,59 @@ for (const type of oneArithmetic ? (["q8_0", "q4_1", "q5_0", "q5_1"] as const) :
     });
   });
 }
+
+/** Of a square matrix of Q8_0: a half on the diagonal, from blocks of 34 bytes with 64 times a scale of 2^-7. */
+function halves(size: number): Buffer {
+  const bytes = Buffer.alloc((size * size * 34) / 32);
+  for (let row = 0; row < size; row++) {
+    for (let block = 0; block < size / 32; block++) {
+      const at = ((row * size) / 32 + block) * 34;
+      bytes.writeUInt16LE(halfBits(2 ** -7), at);
+      if (Math.floor(row / 32) === block) bytes[at + 2 + (row % 32)] = 64;
+    }
+  }
+  return bytes;
+}
+
+/** A block of 32 numbers in eight bits: multiples of a scale in half precision that lets the largest be 127. */
+function rounded(block: Float32Array): Float32Array {
+  const most = Math.max(...block.map(Math.abs));
+  const scale = floatsOf("F16", bytesOf(toHalf(Float32Array.of(most / 127))))![0]!;
+  const factor = most === 0 ? 0 : Math.fround(127 / most);
+  return block.map((value) => {
+    const product = Math.fround(value * factor);
+    const below = Math.floor(product);
+    const up = product - below > 0.5 || (product - below === 0.5 && below % 2 !== 0);
+    return (below + (up ? 1 : 0)) * scale;
+  });
+}
+
+test("q8_0: activations are rounded as ggml rounds them, bit for bit", async () => {
+  // Five blocks: four together, and one alone.
+  const shape = { ...inBlocks, heads: 5 };
+  const random = weightsOf("q8_0");
+  const weights = (size: number, deviation: number) =>
+    size === (shape.hidden * shape.hidden * 34) / 32 ? halves(shape.hidden) : random(size, deviation);
+  const check = async (model: Model, open: (threads: number) => Promise<Context>) => {
+    const context = await open(2);
+    for (const count of [1, 3, 40]) {
+      const tokens = someTokens(count, model.info.nVocab, 6);
+      const points = ["head_out", "attn_out"] as const;
+      const { captures } = await context.forward({
+        sequences: [{ tokens }],
+        captures: points.map((point) => ({ layer: 0, point })),
+        logits: "none",
+      });
+      const [read, written] = captures.map(({ values }) => values as Float32Array);
+      assert.equal(read!.length, count * shape.hidden);
+      for (let at = 0; at < read!.length; at += 32) {
+        const expected = rounded(read!.subarray(at, at + 32)).map((value) => value / 2);
+        assert.equal(written!.subarray(at, at + 32), expected, `${count} tokens, from number ${at}`);
+      }
+    }
+  };
+  await withModel("q8_0", shape, check, weights);
+});
 
 test("f32: rows in groups and tokens in parts equal passes of few tokens", async () => {
   // Four groups of sixteen rows are multiplied together, and 300 tokens of 576 numbers in parts of 224.

@@ -78,11 +78,9 @@ export async function attributionGraphBytes(
   passes: Passes,
   request: AttributionGraphRequest,
 ): Promise<number> {
-  const found = await passes.run<AttributionGraph>("attributionGraph", {
-    ...nativeRequest(request),
-    estimate: true,
-  });
-  return found.bytes;
+  const { signal, ...rest } = request;
+  const options = { ...nativeRequest(rest), estimate: true };
+  return (await passes.run<AttributionGraph>("attributionGraph", options, signal)).bytes;
 }
 
 function nativeRequest({ tokens, targets, ...rest }: Omit<AttributionGraphRequest, "signal">): object {

@@ -90,12 +90,9 @@ export async function transcoderGraph(
 
 /** Approximate peak memory of a graph in addition to the model, in bytes. @throws NativeError like the graph itself */
 export async function transcoderGraphBytes(passes: Passes, request: TranscoderGraphRequest): Promise<number> {
-  const { signal: _, ...rest } = request;
-  const found = await passes.run<TranscoderGraph>("transcoderGraph", {
-    ...nativeRequest(rest),
-    estimate: true,
-  });
-  return found.bytes;
+  const { signal, ...rest } = request;
+  const options = { ...nativeRequest(rest), estimate: true };
+  return (await passes.run<TranscoderGraph>("transcoderGraph", options, signal)).bytes;
 }
 
 function nativeRequest({ tokens, ...rest }: Omit<TranscoderGraphRequest, "signal">): object {
