@@ -265,7 +265,7 @@ class Attention {
       }
     }
 
-    /// What the rows see of a block; cells after the last one are masked.
+    /// The cells of a block that the rows see; those after the last one are masked.
     Seen seen(int64_t cell) const {
       const bool whole = cell + kCells <= cells_;
       if (!masked_) return whole ? Seen::kAll : Seen::kMasked;

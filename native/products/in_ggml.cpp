@@ -110,7 +110,7 @@ struct Product {
     for (int64_t p = 0; p < panels_of(count); p += near) {
       const int64_t tokens_of_part = std::min(near * kLanes, count - p * kLanes);
       for (int64_t g = first; g < end; ++g) {
-        // What comes next is fetched once.
+        // The next rows are fetched once.
         const int64_t next = p > 0 ? groups() : g + 1 < end ? g + 1 : after;
         multiply(group(g, next), packed + static_cast<size_t>(p) * panel, tokens_of_part,
                  results + (from + p * kLanes) * results_stride + g * kGroup, results_stride);

@@ -7,6 +7,7 @@ import { FormatError } from "../formats/format-error.js";
 import {
   checkAlike,
   interleaved,
+  isPartFile,
   itemsOf,
   type PartHead,
   parsePart,
@@ -83,9 +84,7 @@ export async function writeCardPart(
 
 /** Whether the parts in a folder are those of a card. */
 export async function hasCardParts(folder: string): Promise<boolean> {
-  const [name] = (await readdir(folder).catch(() => [])).filter((each) =>
-    /^part-\d+-of-\d+\.json$/.test(each),
-  );
+  const name = (await readdir(folder).catch((): string[] => [])).find(isPartFile);
   if (name === undefined) return false;
   return (await readFile(join(folder, name), "utf8")).startsWith(`{"format":${JSON.stringify(format)}`);
 }

@@ -87,7 +87,7 @@ test("a text's values are its own, and one part has the dashboards", async () =>
     [...(first ?? []), ...(second ?? [])].map((item) => "pages" in item),
     [true, false, false, false, false],
   );
-  // Another dictionary under the same name is another experiment.
+  // A different dictionary under the same name makes a different experiment.
   await keep("some");
   await onePart(folder, read, [1, 2], place);
   assert.match(

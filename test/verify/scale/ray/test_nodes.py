@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
 import ray
 import tapline_lab as tl
 from ray.cluster_utils import Cluster
+from support import contents, wait_for
 from tapline_lab.ray import submit
 
 
@@ -46,7 +46,7 @@ class TestNodes(unittest.TestCase):
         self.assertGreaterEqual(len(kept), 2)
         self.assertEqual({name: (pieces / name).stat().st_mtime_ns for name in kept}, kept)
         submitted.result()
-        self.assertEqual(_contents(out), _contents(whole))
+        self.assertEqual(contents(out), contents(whole))
         # Ray notices the loss by missing heartbeats, after the work may be done.
         wait_for("the lost node", lambda: len([node for node in ray.nodes() if node["Alive"]]) == 2)
 
@@ -91,20 +91,6 @@ def _kill(process: int) -> None:
         os.kill(process, signal.SIGKILL)
     except ProcessLookupError:
         pass
-
-
-def _contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def wait_for(what: str, condition):
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"waited in vain for {what}")
 
 
 if __name__ == "__main__":

@@ -8,30 +8,16 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 import unittest
 from pathlib import Path
 
 import numpy as np
 import ray
 import tapline_lab as tl
+from support import contents, wait_for
 from tapline_lab.ray import Extractor, submit
 
 TEXTS = [f"The capital of country {n} is" + " very" * (n % 5) for n in range(96)]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def wait_for(what: str, condition: object) -> object:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"waited in vain for {what}")
 
 
 class TestRay(unittest.TestCase):

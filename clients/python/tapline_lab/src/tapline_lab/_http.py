@@ -11,7 +11,7 @@ import urllib.request
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
 from ._connections import AsyncConnection, Connection, Response, message
 from ._errors import TaplineError
@@ -75,10 +75,7 @@ class Transport:
                 connection = None
                 if not fresh and not again and _has_gone(error):
                     continue
-                explained = self._explained(error, self.timeout)
-                if explained is None:
-                    raise
-                raise explained from error
+                self._raise(error, self.timeout)
             except BaseException:  # KeyboardInterrupt: closing the connection ends the pass
                 self._close_kept()
                 raise
@@ -102,10 +99,7 @@ class Transport:
             except (http.client.HTTPException, OSError, asyncio.TimeoutError) as error:
                 if not fresh and not again and _has_gone(error):
                     continue
-                explained = self._explained(error, self.timeout)
-                if explained is None:
-                    raise
-                raise explained from error
+                self._raise(error, self.timeout)
         if response.closes:
             connection.close()
         else:
@@ -158,10 +152,13 @@ class Transport:
                 message = _sentence(error) or f"{path} returned status {error.code}."
             raise TaplineError(message, status=error.code) from None
         except (http.client.HTTPException, OSError) as error:
-            explained = self._explained(error, timeout)
-            if explained is None:
-                raise
-            raise explained from error
+            self._raise(error, timeout)
+
+    def _raise(self, error: Exception, timeout: float) -> NoReturn:
+        explained = self._explained(error, timeout)
+        if explained is None:
+            raise error
+        raise explained from error
 
     def _explained(self, error: Exception, timeout: float) -> Exception | None:
         """The same error with a message that names the service; None for other errors."""
