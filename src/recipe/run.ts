@@ -48,7 +48,8 @@ export interface RecipeRun {
   /** An existing folder for the pages and the study package. */
   folder: string;
   signal: AbortSignal;
-  onStage: (stage: string) => void;
+  /** Called with the progress and, during a step, the step alone. */
+  onStage: (stage: string, step?: string) => void;
 }
 
 /** The outcome of a run. */
@@ -80,7 +81,7 @@ export async function runRecipe(run: RecipeRun): Promise<RecipeOutcome> {
     const results = new Map<string, unknown>();
     for (const [at, task] of tasksOf(recipe, places.variants.model).entries()) {
       const begin = `${name} ${at + 1}/${recipe.steps.length}: ${task.what}`;
-      const onStage = (stage: string) => run.onStage(`${begin} ${stage}`);
+      const onStage = (stage: string) => run.onStage(`${begin} ${stage}`.trimEnd(), begin);
       signal.throwIfAborted();
       const step =
         "quants" in task

@@ -11,8 +11,12 @@ export class ProgressLine {
 
   constructor(private readonly output: Output) {}
 
-  show(text: string): void {
-    if (!this.output.isTTY) return;
+  /** @param about the topic of the line without a terminal, where otherwise nothing is written */
+  show(text: string, about?: string): void {
+    if (!this.output.isTTY) {
+      if (about !== undefined) this.log(about, text);
+      return;
+    }
     // The last column stays free: some terminals would wrap.
     this.output.write(`\r\u001b[K${cut(text, (this.output.columns || 80) - 1)}`);
     this.#shown = true;

@@ -176,9 +176,11 @@ test("progress: one line on a terminal, else one per change and 30 seconds", () 
       seconds = at;
       log.log(about, `${about} ${at}`);
     }
+    log.show("c 0 %", "c");
+    log.show("c 1 %", "c");
     log.clear();
   });
-  assert.equal(written, ["a 100\n", "a 130\n", "b 131\n", "b 161\n", "a 162\n"]);
+  assert.equal(written, ["a 100\n", "a 130\n", "b 131\n", "b 161\n", "a 162\n", "c 0 %\n"]);
 });
 
 test.run();

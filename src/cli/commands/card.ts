@@ -162,7 +162,8 @@ async function measure(
   const measuring = {
     measure: target === null ? undefined : targetOf(serving, target, judged),
     signal,
-    onProgress: (what: string, share: number) => progress?.show(`${Math.round(100 * share)} %  ${what}`),
+    onProgress: (what: string, share: number) =>
+      progress?.show(`${Math.round(100 * share)} %  ${what}`, what),
   };
   try {
     return await measureItems(serving, request, measuring, part);

@@ -187,7 +187,7 @@ async function working<T>(
     return await work({
       saved: openLibrary(taplineHome()),
       signal,
-      onProgress: (what, share) => progress?.show(`${Math.round(100 * share)} %  ${what}`),
+      onProgress: (what, share) => progress?.show(`${Math.round(100 * share)} %  ${what}`, what),
       async withModel(model, use) {
         if (/^https?:\/\//.test(model)) return use(open(model));
         const serving = await serveHere(model, (stage) => progress?.show(stage), { signal });

@@ -197,9 +197,7 @@ async function quants(model: string, forms: string[], options: QuantsOptions): P
         ...{ lab: session.lab, folder: work, signal },
         onProgress: (what, share) => {
           if (options.quiet || options.json) return;
-          const text = `${Math.floor(100 * share)} %  ${what}`;
-          line.show(text);
-          line.log(what.split(",")[0] as string, text);
+          line.show(`${Math.floor(100 * share)} %  ${what}`, what.split(",")[0]);
         },
       },
     );

@@ -40,7 +40,7 @@ export async function reproduceRecipe(
     Object.fromEntries(Object.entries(named).map(([name, of]) => [name, localPath(of)]));
   const signal = stoppable();
   const line = new ProgressLine(options.quiet ? { write: () => {} } : process.stderr);
-  const onStage = (stage: string) => line.show(stage);
+  const onStage = (stage: string, step = stage) => line.show(stage, step);
   // Checks that the folder is writable before computing anything.
   const folder = await makeFolder(resolve(options.out ?? `tapline-reproduce-${name}`));
   try {

@@ -71,13 +71,13 @@ export async function reproduceStudy(address: string, options: StudyOptions): Pr
   const folder = await makeFolder(resolve(options.out ?? `tapline-reproduce-${published.id.slice(0, 8)}`));
   let session: LabSession | undefined;
   try {
-    session = await openLab(options.lab, () => line.show("starting a temporary Lab"));
+    session = await openLab(options.lab, () => line.show("starting a temporary Lab", "Lab"));
     const evidence: Evidence[] = [];
     const compared: Compared[] = [];
     const jobs: Job[] = [];
     for (const [at, one] of repeatable.entries()) {
       const job = await run(session, one, models[at] as string, signal, (stage) =>
-        line.show(`${at + 1}/${repeatable.length}: ${one.request.operation} ${stage}`),
+        line.show(`${at + 1}/${repeatable.length}: ${one.request.operation} ${stage}`, `${at}`),
       );
       evidence.push(jobEvidence(job));
       jobs.push(job);

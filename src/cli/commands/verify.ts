@@ -57,9 +57,7 @@ async function verify({ out, json, quiet }: VerifyOptions): Promise<void> {
       signal,
       onProgress: (what, done, total) => {
         if (quiet || json) return;
-        const text = `${Math.round((100 * done) / total)} %  ${what}`;
-        line.show(text);
-        line.log("verify", text);
+        line.show(`${Math.round((100 * done) / total)} %  ${what}`, "verify");
       },
       onCheck: (check) => {
         if (check.ok) return;
