@@ -1,68 +1,164 @@
 #include "graph/fixed_product.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace tapline {
 
 namespace {
 
-// Panels of rows that one task multiplies with a panel of the matrix while that is in the cache.
-constexpr int kMostPanels = 8;
-// Columns that are multiplied before the next panel.
-constexpr int kDepthStep = 256;
+// Panels of rows that one task multiplies with at most so many panels of the matrix.
+constexpr int kRowPanels = 8;
+constexpr int kMatrixPanels = 32;
+// Tasks per thread, of which one may begin late.
+constexpr int kTasks = 4;
+// Columns of a task's panels of rows that stay in the second-level cache (512 KB), and of one panel of each
+// side in the first (32 KB).
+constexpr int kFarColumns = 512;
+constexpr int kNearColumns = 128;
+// Columns that are arranged before the next row: a cache line.
+constexpr int kLine = 16;
+
+/// Arranges at most kPanel rows of `depth` as a panel; missing rows are zero.
+template <class T, class M>
+void arrange(const M* rows, int count, int depth, T* panel) {
+  constexpr int kWidth = kPanel<T>;
+  for (int from = 0; from < depth; from += kLine) {
+    const int end = std::min(depth, from + kLine);
+    for (int r = 0; r < count; ++r) {
+      const M* row = rows + static_cast<size_t>(r) * static_cast<size_t>(depth);
+      for (int k = from; k < end; ++k) panel[static_cast<size_t>(k) * kWidth + r] = static_cast<T>(row[k]);
+    }
+    for (int k = from; k < end; ++k)
+      std::fill(panel + static_cast<size_t>(k) * kWidth + count, panel + static_cast<size_t>(k + 1) * kWidth,
+                T{0});
+  }
+}
+
+template <class T>
+int panels_of(int rows) {
+  return round_up(rows, kPanel<T>) / kPanel<T>;
+}
+
+template <class T>
+size_t panel_size(int depth) {
+  return static_cast<size_t>(depth) * kPanel<T>;
+}
+
+/// A thread's own numbers, at least `size` of them; they stay, so that no call gets new pages of memory.
+template <class T>
+T* at_least(std::vector<T>& numbers, size_t size) {
+  if (numbers.size() < size) numbers.resize(size);
+  return numbers.data();
+}
 
 }  // namespace
 
 template <class T>
 template <class M>
 FixedProduct<T>::FixedProduct(const M* matrix, int height, int width, bool transposed, ThreadTeam& team)
-    : panels_(transposed ? width : height, transposed ? height : width) {
+    : panels_(transposed ? width : height, transposed ? height : width, Unwritten{}) {
   constexpr int kWidth = PanelMatrix<T>::kWidth;
   team.parallel_for(panels_.panels(), [&](int p) {
     T* to = panels_.panel(p);
     const int first = p * kWidth;
     const int count = std::min(kWidth, panels_.rows() - first);
-    for (int k = 0; k < panels_.depth(); ++k) {
-      for (int r = 0; r < count; ++r) {
-        const size_t row = static_cast<size_t>(transposed ? k : first + r);
-        const size_t column = static_cast<size_t>(transposed ? first + r : k);
-        to[k * kWidth + r] = static_cast<T>(matrix[row * static_cast<size_t>(width) + column]);
-      }
+    if (!transposed) {
+      arrange(matrix + static_cast<size_t>(first) * static_cast<size_t>(width), count, width, to);
+      return;
+    }
+    for (int k = 0; k < height; ++k) {
+      const M* row = matrix + static_cast<size_t>(k) * static_cast<size_t>(width) + first;
+      T* here = to + static_cast<size_t>(k) * kWidth;
+      for (int r = 0; r < count; ++r) here[r] = static_cast<T>(row[r]);
+      std::fill(here + count, here + kWidth, T{0});
     }
   });
 }
 
 template <class T>
-void FixedProduct<T>::apply(const T* x, int rows, T* y, ThreadTeam& team) const {
-  constexpr int kWidth = PanelMatrix<T>::kWidth;
+FixedProduct<T>::FixedProduct(const T* matrix, int height, int width) : panels_(height, width, Unwritten{}) {
+  for (int p = 0; p < panels_.panels(); ++p) {
+    const int first = p * kPanel<T>;
+    arrange(matrix + static_cast<size_t>(first) * static_cast<size_t>(width),
+            std::min(kPanel<T>, height - first), width, panels_.panel(p));
+  }
+}
+
+template <class T>
+struct FixedProduct<T>::Task {
+  int from, to;              // of the matrix's panels
+  int first_rows, end_rows;  // of the rows' panels
+};
+
+template <class T>
+void FixedProduct<T>::multiply(const Task& task, const T* arranged, int rows, T* y) const {
+  constexpr int kWidth = kPanel<T>;
+  constexpr size_t kTile = static_cast<size_t>(kWidth) * kWidth;
   const int depth = in();
-  const int row_panels = round_up(rows, kWidth) / kWidth;
-  const int group = std::clamp(row_panels / team.size(), 1, kMostPanels);
-  team.parallel_for((row_panels + group - 1) / group, [&](int task) {
-    const int begin = task * group * kWidth;
-    const int end = std::min(rows, begin + group * kWidth);
-    PanelMatrix<T> part(end - begin, depth);
-    for (int r = begin; r < end; ++r) {
-      const T* row = x + static_cast<size_t>(r) * static_cast<size_t>(depth);
-      T* to = part.panel((r - begin) / kWidth) + (r - begin) % kWidth;
-      for (int k = 0; k < depth; ++k) to[k * kWidth] = row[k];
-    }
-    alignas(64) T tile[kWidth * kWidth];
-    for (int p = 0; p < panels_.panels(); ++p) {
-      const int columns = std::min(kWidth, out() - p * kWidth);
-      for (int q = 0; q < part.panels(); ++q) {
-        for (int k = 0; k < depth; k += kDepthStep) {
-          panel_kernels<T>().product(panels_.panel(p) + k * kWidth, part.panel(q) + k * kWidth,
-                                     std::min(kDepthStep, depth - k), tile, k > 0);
-        }
-        const int here = std::min(kWidth, end - begin - q * kWidth);
-        for (int r = 0; r < here; ++r) {
-          T* to = y + static_cast<size_t>(begin + q * kWidth + r) * static_cast<size_t>(out()) + p * kWidth;
-          for (int c = 0; c < columns; ++c) to[c] = tile[c * kWidth + r];
+  const int across = task.end_rows - task.first_rows;
+  thread_local std::vector<T> memory;
+  T* tiles = at_least(memory, static_cast<size_t>((task.to - task.from) * across) * kTile);
+  const auto tile_at = [&](int p, int q) {
+    return tiles + static_cast<size_t>((p - task.from) * across + q - task.first_rows) * kTile;
+  };
+  for (int far = 0; far < depth; far += kFarColumns) {
+    const int end = std::min(depth, far + kFarColumns);
+    for (int p = task.from; p < task.to; ++p) {
+      for (int k = far; k < end; k += kNearColumns) {
+        for (int q = task.first_rows; q < task.end_rows; ++q) {
+          panel_kernels<T>().product(panels_.panel(p) + k * kWidth,
+                                     arranged + static_cast<size_t>(q) * panel_size<T>(depth) + k * kWidth,
+                                     std::min(kNearColumns, end - k), tile_at(p, q), k > 0);
         }
       }
     }
+  }
+  for (int q = task.first_rows; q < task.end_rows; ++q) {
+    const int here = std::min(kWidth, rows - q * kWidth);
+    for (int r = 0; r < here; ++r) {
+      T* to = y + static_cast<size_t>(q * kWidth + r) * static_cast<size_t>(out());
+      for (int p = task.from; p < task.to; ++p) {
+        const T* tile = tile_at(p, q) + r;
+        const int columns = std::min(kWidth, out() - p * kWidth);
+        for (int c = 0; c < columns; ++c) to[p * kWidth + c] = tile[c * kWidth];
+      }
+    }
+  }
+}
+
+template <class T>
+void FixedProduct<T>::apply(const T* x, int rows, T* y, ThreadTeam& team) const {
+  const int row_panels = panels_of<T>(rows);
+  const int groups = (row_panels + kRowPanels - 1) / kRowPanels;
+  const int wide = std::clamp(panels_.panels() * groups / (kTasks * team.size()), 1, kMatrixPanels);
+  thread_local std::vector<T> memory;
+  T* arranged = at_least(memory, static_cast<size_t>(row_panels) * panel_size<T>(in()));
+  const auto row_panel = [&](int q) {
+    const int first = q * kPanel<T>;
+    arrange(x + static_cast<size_t>(first) * static_cast<size_t>(in()), std::min(kPanel<T>, rows - first),
+            in(), arranged + static_cast<size_t>(q) * panel_size<T>(in()));
+  };
+  team.parallel_for(row_panels, row_panel);
+  team.parallel_for(groups * ((panels_.panels() + wide - 1) / wide), [&](int task) {
+    const int from = task / groups * wide;
+    const int first = task % groups * kRowPanels;
+    multiply({from, std::min(panels_.panels(), from + wide), first, std::min(row_panels, first + kRowPanels)},
+             arranged, rows, y);
   });
+}
+
+template <class T>
+void FixedProduct<T>::apply(const T* x, int rows, T* y) const {
+  thread_local std::vector<T> memory;
+  T* arranged = at_least(memory, panel_size<T>(in()));
+  for (int first = 0; first < rows; first += kPanel<T>) {
+    const int here = std::min(kPanel<T>, rows - first);
+    arrange(x + static_cast<size_t>(first) * static_cast<size_t>(in()), here, in(), arranged);
+    for (int from = 0; from < panels_.panels(); from += kMatrixPanels)
+      multiply({from, std::min(panels_.panels(), from + kMatrixPanels), 0, 1}, arranged, here,
+               y + static_cast<size_t>(first) * static_cast<size_t>(out()));
+  }
 }
 
 template class FixedProduct<float>;

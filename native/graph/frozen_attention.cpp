@@ -54,8 +54,12 @@ void FrozenAttention<T>::pull_back(std::vector<T>& functions, int count, const P
   const int all = heads_ * width_;
   const auto hidden = static_cast<int>(rounding_.size()) / tokens_;
   const auto value_width = static_cast<int>(values_.output().size()) / tokens_;
-  std::vector<T> read(functions.begin(),
-                      functions.begin() + static_cast<ptrdiff_t>(count) * tokens_ * hidden);
+  // They stay, so that no call gets new pages of memory. Other threads would find their own ones by name.
+  thread_local std::vector<T> own_read;
+  thread_local std::vector<T> own_values;
+  std::vector<T>& read = own_read;
+  std::vector<T>& values = own_values;
+  read.assign(functions.begin(), functions.begin() + static_cast<ptrdiff_t>(count) * tokens_ * hidden);
   const auto add_rounding = [&](const std::vector<T>& difference, int width) {
     team.parallel_for(count * tokens_, [&](int row) {
       const T* there = difference.data() + static_cast<ptrdiff_t>(row % tokens_) * width;
@@ -66,7 +70,7 @@ void FrozenAttention<T>::pull_back(std::vector<T>& functions, int count, const P
   output_.pull_back(read, count, parts.constants, team);
   if (at_heads) at_heads(read);
   add_rounding(head_rounding_, all);
-  std::vector<T> values(static_cast<size_t>(count) * static_cast<size_t>(tokens_ * value_width), T{0});
+  values.assign(static_cast<size_t>(count) * static_cast<size_t>(tokens_ * value_width), T{0});
   team.parallel_for(count, [&](int one) {
     const T* functions_of_heads = read.data() + static_cast<ptrdiff_t>(one) * tokens_ * all;
     for (int h = 0; parts.heads != nullptr && h < heads_; ++h) {
@@ -81,7 +85,10 @@ void FrozenAttention<T>::pull_back(std::vector<T>& functions, int count, const P
              value_width);
   });
   values_.pull_back(values, count, parts.constants, team);
-  for (size_t k = 0; k < values.size(); ++k) functions[k] += values[k];
+  team.parallel_for(count, [&](int one) {
+    const size_t begin = static_cast<size_t>(one) * rounding_.size();
+    for (size_t k = begin; k < begin + rounding_.size(); ++k) functions[k] += values[k];
+  });
 }
 
 /// A token's values are read by others: values[token] += weight[reader, token] * read[reader], head by head.

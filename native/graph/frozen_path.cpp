@@ -26,6 +26,17 @@ bool is_norm(const PathStep& step) {
   return step.kind == Kind::kRmsNorm || step.kind == Kind::kLayerNorm;
 }
 
+/// The last weight that this thread read; it stays, so that no matrix gets new pages of memory.
+const std::vector<float>& read_weight(const ggml_tensor* weight, const WeightFile& weights,
+                                      ThreadTeam& team) {
+  thread_local std::vector<float> values;
+  if (weight == nullptr)
+    values.clear();
+  else
+    weights.read(weight, values, team);
+  return values;
+}
+
 /// Where a row of a [rows, width] matrix begins.
 size_t row_at(int row, int width) {
   return static_cast<size_t>(row) * static_cast<size_t>(width);
@@ -47,7 +58,7 @@ FrozenPath<T>::FrozenPath(const std::vector<PathStep>& steps, const WeightFile& 
 template <class T>
 void FrozenPath<T>::freeze(Step& step, const WeightFile& weights, std::vector<T>& x, ThreadTeam& team) const {
   const PathStep& plan = step.plan;
-  std::vector<float> read = plan.weight == nullptr ? std::vector<float>{} : weights.read(plan.weight);
+  const std::vector<float>& read = read_weight(plan.weight, weights, team);
   if (plan.kind == Kind::kMatrix) {
     std::vector<T> y(static_cast<size_t>(rows_) * static_cast<size_t>(plan.out));
     FixedProduct<T>(read.data(), plan.out, plan.in, /*transposed=*/false, team)
@@ -135,23 +146,25 @@ template <class T>
 void FrozenPath<T>::pull(std::vector<T>& functions, int count, int each, const int* at, double* constants,
                          ThreadTeam& team) const {
   const int all = count * each;
+  // It stays, so that no call gets new pages of memory.
+  thread_local std::vector<T> before;
   for (size_t i = steps_.size(); i-- > 0;) {
     const Step& step = steps_[i];
     const PathStep& plan = step.plan;
     if (plan.kind == Kind::kMatrix) {
-      std::vector<T> before(row_at(all, plan.in));
+      before.resize(row_at(all, plan.in));
       step.product->apply(functions.data(), all, before.data(), team);
-      functions = std::move(before);
+      functions.swap(before);
       continue;
     }
     if (plan.kind == Kind::kTake) {
-      std::vector<T> before(row_at(all, plan.in), T{0});
+      before.assign(row_at(all, plan.in), T{0});
       for (int row = 0; row < all; ++row) {
         const T* from = functions.data() + row_at(row, plan.out);
         T* to = before.data() + row_at(row, plan.in);
         for (size_t k = 0; k < plan.take.size(); ++k) to[plan.take[k]] += from[k];
       }
-      functions = std::move(before);
+      functions.swap(before);
       continue;
     }
     team.parallel_for(count, [&](int one) {
@@ -173,7 +186,7 @@ void FrozenPath<T>::push(std::vector<T>& x, const std::vector<int>& rows, const 
     std::vector<T> y;
     if (plan.kind == Kind::kMatrix) {
       y.resize(row_at(count, plan.out));
-      const std::vector<float> matrix = weights.read(plan.weight);
+      const std::vector<float>& matrix = read_weight(plan.weight, weights, team);
       FixedProduct<T>(matrix.data(), plan.out, plan.in, /*transposed=*/false, team)
           .apply(x.data(), count, y.data(), team);
       x = std::move(y);

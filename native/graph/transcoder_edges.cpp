@@ -25,47 +25,50 @@ template <class T>
 class Writings {
  public:
   Writings(const ReplacedBlocks<T>& replaced, size_t layer, ThreadTeam& team)
-      : transcoders_(replaced.transcoders), hidden_(replaced.blocks.hidden()) {
-    std::vector<float> row(static_cast<size_t>(hidden_));
-    for (int token = 0; token < replaced.blocks.tokens; ++token) {
-      std::vector<Writer>& writers = writers_.emplace_back();
+      : transcoders_(replaced.transcoders),
+        hidden_(replaced.blocks.hidden()),
+        writers_(static_cast<size_t>(replaced.blocks.tokens)),
+        products_(writers_.size()) {
+    team.parallel_for(replaced.blocks.tokens, [&](int at) {
+      const auto token = static_cast<size_t>(at);
+      std::vector<Writer>& writers = writers_[token];
       for (size_t from = 0; from <= layer; ++from) {
         const FrozenTranscoder<T>& one = transcoders_[from];
         if (!one.writes_into(layer)) continue;
-        const size_t end = one.first_at(token + 1);
-        for (size_t i = one.first_at(token); i < end; ++i) writers.push_back({from, i});
+        const size_t end = one.first_at(at + 1);
+        for (size_t i = one.first_at(at); i < end; ++i) writers.push_back({from, i});
       }
-      std::vector<T> rows;
-      rows.reserve((writers.size() + 2) * row.size());
+      const auto hidden = static_cast<size_t>(hidden_);
+      std::vector<float> row(hidden);
+      std::vector<T> rows((writers.size() + 2) * hidden);
+      auto to = rows.begin();
       for (const Writer& writer : writers) {
         transcoders_[writer.layer].written(writer.feature, layer, row.data());
-        rows.insert(rows.end(), row.begin(), row.end());
+        to = std::copy(row.begin(), row.end(), to);
       }
-      for (const std::vector<T>* list : {&transcoders_[layer].errors(), &transcoders_[layer].constants()}) {
-        const auto from = list->begin() + static_cast<ptrdiff_t>(token) * hidden_;
-        rows.insert(rows.end(), from, from + hidden_);
-      }
-      const int height = static_cast<int>(rows.size()) / hidden_;
-      products_.push_back(
-          std::make_unique<FixedProduct<T>>(rows.data(), height, hidden_, /*transposed=*/false, team));
-    }
+      for (const std::vector<T>* list : {&transcoders_[layer].errors(), &transcoders_[layer].constants()})
+        to = std::copy_n(list->begin() + static_cast<ptrdiff_t>(token * hidden), hidden, to);
+      products_[token] =
+          std::make_unique<FixedProduct<T>>(rows.data(), static_cast<int>(writers.size()) + 2, hidden_);
+    });
   }
 
-  /// take(function, layer, active feature of it, part), error(function, token, part), constant(function,
-  /// part).
-  template <class Take, class Error, class Constant>
+  /// take(function, layer, active feature of it, part), error(function, token, part): each on any thread, and
+  /// for a function and token once. Adds the parts of constants to `constants`.
+  template <class Take, class Error>
   void apply(const std::vector<T>& functions, int count, const Take& take, const Error& error,
-             const Constant& constant, ThreadTeam& team) const {
+             double* constants, ThreadTeam& team) const {
     const size_t tokens = products_.size();
     const auto hidden = static_cast<size_t>(hidden_);
-    std::vector<T> at(static_cast<size_t>(count) * hidden);
-    std::vector<T> found;
-    for (size_t token = 0; token < tokens; ++token) {
+    std::vector<double> constant(tokens * static_cast<size_t>(count));
+    team.parallel_for(static_cast<int>(tokens), [&](int which) {
+      const auto token = static_cast<size_t>(which);
+      const auto width = static_cast<size_t>(products_[token]->out());
+      std::vector<T> at(static_cast<size_t>(count) * hidden);
+      std::vector<T> found(static_cast<size_t>(count) * width);
       for (size_t i = 0; i < static_cast<size_t>(count); ++i)
         std::copy_n(functions.data() + (i * tokens + token) * hidden, hidden, at.data() + i * hidden);
-      const auto width = static_cast<size_t>(products_[token]->out());
-      found.resize(static_cast<size_t>(count) * width);
-      products_[token]->apply(at.data(), count, found.data(), team);
+      products_[token]->apply(at.data(), count, found.data());
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
         const T* parts = found.data() + i * width;
         for (size_t k = 0; k + 2 < width; ++k) {
@@ -73,9 +76,10 @@ class Writings {
           take(i, layer, one, static_cast<double>(parts[k]) * transcoders_[layer].activations()[one]);
         }
         error(i, token, static_cast<double>(parts[width - 2]));
-        constant(i, static_cast<double>(parts[width - 1]));
+        constant[i * tokens + token] = static_cast<double>(parts[width - 1]);
       }
-    }
+    });
+    for (size_t k = 0; k < constant.size(); ++k) constants[k / tokens] += constant[k];
   }
 
  private:
@@ -141,7 +145,7 @@ class Chunk {
             at(i, matrix_.feature_column(from, one)) += part;
           },
           [&](size_t i, size_t token, double part) { at(i, matrix_.error_column(layer, token)) = part; },
-          [&](size_t i, double part) { constants_[i] += part; }, team_);
+          constants_.data(), team_);
     }
     std::vector<T> through;
     if (weights.skip != nullptr && count_ > 0)

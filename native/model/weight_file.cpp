@@ -56,13 +56,20 @@ const Weight& WeightFile::at(const ggml_tensor* weight) const {
   return found->second;
 }
 
-std::vector<float> WeightFile::read(const ggml_tensor* weight) const {
+void WeightFile::read(const ggml_tensor* weight, std::vector<float>& values, ThreadTeam& team) const {
   const Weight& place = at(weight);
-  std::vector<float> values(static_cast<size_t>(place.row * place.rows));
-  each_dequantised(place, [&](const float* piece, int64_t first, int64_t count) {
-    std::copy_n(piece, count * place.row, values.data() + first * place.row);
+  values.resize(static_cast<size_t>(place.row * place.rows));
+  const auto row_bytes = static_cast<double>(ggml_row_size(weight->type, place.row));
+  const int64_t each = (place.rows + team.size() - 1) / team.size();
+  team.parallel_for(static_cast<int>((place.rows + each - 1) / each), [&](int which) {
+    const int64_t begin = which * each;
+    Weight part = place;
+    part.offset += static_cast<double>(begin) * row_bytes;
+    part.rows = std::min(each, place.rows - begin);
+    each_dequantised(part, [&](const float* piece, int64_t first, int64_t count) {
+      std::copy_n(piece, count * place.row, values.data() + (begin + first) * place.row);
+    });
   });
-  return values;
 }
 
 }  // namespace tapline

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_team.h"
 #include "ggml.h"
 #include "model/dequantise.h"
 #include "model/model.h"
@@ -19,8 +20,8 @@ class WeightFile {
 
   /// Throws kInvalidArgument if no file has it in this shape.
   const Weight& at(const ggml_tensor* weight) const;
-  /// [rows, row].
-  std::vector<float> read(const ggml_tensor* weight) const;
+  /// [rows, row], into `values`.
+  void read(const ggml_tensor* weight, std::vector<float>& values, ThreadTeam& team) const;
 
  private:
   std::map<std::string, Weight> weights_;

@@ -7,15 +7,20 @@
 
 namespace tapline {
 
+/// For arrays that are written before they are read.
+struct Unwritten {};
+
 /// A zeroed array of numbers on a 64-byte boundary: a cache line, and the widest vector register.
 template <class T>
 class AlignedArray {
  public:
   AlignedArray() = default;
-  explicit AlignedArray(size_t size) : storage_(new unsigned char[size * sizeof(T) + 63]), size_(size) {
+  explicit AlignedArray(size_t size) : AlignedArray(size, Unwritten{}) {
+    std::memset(data_, 0, size * sizeof(T));
+  }
+  AlignedArray(size_t size, Unwritten) : storage_(new unsigned char[size * sizeof(T) + 63]), size_(size) {
     const auto address = reinterpret_cast<std::uintptr_t>(storage_.get());
     data_ = reinterpret_cast<T*>(storage_.get() + (64 - address % 64) % 64);
-    std::memset(data_, 0, size * sizeof(T));
   }
 
   T* data() { return data_; }

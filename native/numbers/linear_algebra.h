@@ -20,6 +20,10 @@ class PanelMatrix {
       : rows_(rows),
         depth_(depth),
         data_(static_cast<size_t>(round_up(rows, kWidth)) * static_cast<size_t>(depth)) {}
+  PanelMatrix(int rows, int depth, Unwritten)
+      : rows_(rows),
+        depth_(depth),
+        data_(static_cast<size_t>(round_up(rows, kWidth)) * static_cast<size_t>(depth), Unwritten{}) {}
 
   int rows() const { return rows_; }
   int depth() const { return depth_; }
