@@ -5,11 +5,18 @@
 
 namespace tapline {
 
+/// Eight sums at a time, so that no product waits for the one before.
 template <class A, class B>
 double dot(const A* a, const B* b, int count) {
-  double sum = 0;
-  for (int k = 0; k < count; ++k) sum += static_cast<double>(a[k]) * static_cast<double>(b[k]);
-  return sum;
+  constexpr int kSums = 8;
+  double sums[kSums] = {};
+  int k = 0;
+  for (; k + kSums <= count; k += kSums) {
+    for (int j = 0; j < kSums; ++j) sums[j] += static_cast<double>(a[k + j]) * static_cast<double>(b[k + j]);
+  }
+  for (; k < count; ++k) sums[0] += static_cast<double>(a[k]) * static_cast<double>(b[k]);
+  for (int j = 1; j < kSums; ++j) sums[0] += sums[j];
+  return sums[0];
 }
 
 /// `given` minus `mine`, appended to `difference`; returns its length over that of `given`.

@@ -1,6 +1,7 @@
 #include "graph/fixed_product.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 namespace tapline {
@@ -16,22 +17,39 @@ constexpr int kTasks = 4;
 // side in the first (32 KB).
 constexpr int kFarColumns = 512;
 constexpr int kNearColumns = 128;
-// Columns that are arranged before the next row: a cache line.
-constexpr int kLine = 16;
+
+/// out[j][i] = in[i][j], i, j < kPanel, both with row stride kPanel.
+template <class T>
+void transpose(const T* in, T* out) {
+  constexpr int kWidth = kPanel<T>;
+  if constexpr (std::is_same_v<T, float>) {
+    best_kernels().transpose(in, out);
+  } else {
+    for (int i = 0; i < kWidth; ++i)
+      for (int j = 0; j < kWidth; ++j) out[j * kWidth + i] = in[i * kWidth + j];
+  }
+}
 
 /// Arranges at most kPanel rows of `depth` as a panel; missing rows are zero.
 template <class T, class M>
 void arrange(const M* rows, int count, int depth, T* panel) {
   constexpr int kWidth = kPanel<T>;
-  for (int from = 0; from < depth; from += kLine) {
-    const int end = std::min(depth, from + kLine);
+  alignas(64) T block[kWidth * kWidth];
+  alignas(64) T turned[kWidth * kWidth];
+  std::fill_n(block, kWidth * kWidth, T{0});
+  for (int from = 0; from < depth; from += kWidth) {
+    const int columns = std::min(kWidth, depth - from);
     for (int r = 0; r < count; ++r) {
-      const M* row = rows + static_cast<size_t>(r) * static_cast<size_t>(depth);
-      for (int k = from; k < end; ++k) panel[static_cast<size_t>(k) * kWidth + r] = static_cast<T>(row[k]);
+      const M* row = rows + static_cast<size_t>(r) * static_cast<size_t>(depth) + from;
+      for (int k = 0; k < columns; ++k) block[r * kWidth + k] = static_cast<T>(row[k]);
     }
-    for (int k = from; k < end; ++k)
-      std::fill(panel + static_cast<size_t>(k) * kWidth + count, panel + static_cast<size_t>(k + 1) * kWidth,
-                T{0});
+    T* to = panel + static_cast<size_t>(from) * kWidth;
+    if (columns == kWidth) {
+      transpose(block, to);
+      continue;
+    }
+    transpose(block, turned);
+    std::copy_n(turned, columns * kWidth, to);
   }
 }
 
@@ -114,14 +132,15 @@ void FixedProduct<T>::multiply(const Task& task, const T* arranged, int rows, T*
       }
     }
   }
+  alignas(64) T turned[kTile];
   for (int q = task.first_rows; q < task.end_rows; ++q) {
     const int here = std::min(kWidth, rows - q * kWidth);
-    for (int r = 0; r < here; ++r) {
-      T* to = y + static_cast<size_t>(q * kWidth + r) * static_cast<size_t>(out());
-      for (int p = task.from; p < task.to; ++p) {
-        const T* tile = tile_at(p, q) + r;
-        const int columns = std::min(kWidth, out() - p * kWidth);
-        for (int c = 0; c < columns; ++c) to[p * kWidth + c] = tile[c * kWidth];
+    for (int p = task.from; p < task.to; ++p) {
+      transpose(tile_at(p, q), turned);
+      const int columns = std::min(kWidth, out() - p * kWidth);
+      for (int r = 0; r < here; ++r) {
+        std::copy_n(turned + r * kWidth, columns,
+                    y + static_cast<size_t>(q * kWidth + r) * static_cast<size_t>(out()) + p * kWidth);
       }
     }
   }

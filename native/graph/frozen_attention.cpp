@@ -57,20 +57,21 @@ void FrozenAttention<T>::pull_back(std::vector<T>& functions, int count, const P
   // They stay, so that no call gets new pages of memory. Other threads would find their own ones by name.
   thread_local std::vector<T> own_read;
   thread_local std::vector<T> own_values;
+  thread_local std::vector<T> own_below;
   std::vector<T>& read = own_read;
   std::vector<T>& values = own_values;
-  read.assign(functions.begin(), functions.begin() + static_cast<ptrdiff_t>(count) * tokens_ * hidden);
-  const auto add_rounding = [&](const std::vector<T>& difference, int width) {
+  std::vector<T>& below = own_below;
+  const auto add_rounding = [&](const std::vector<T>& from, const std::vector<T>& difference, int width) {
     team.parallel_for(count * tokens_, [&](int row) {
       const T* there = difference.data() + static_cast<ptrdiff_t>(row % tokens_) * width;
-      parts.rounding[row] += dot(read.data() + static_cast<ptrdiff_t>(row) * width, there, width);
+      parts.rounding[row] += dot(from.data() + static_cast<ptrdiff_t>(row) * width, there, width);
     });
   };
-  add_rounding(rounding_, hidden);
-  output_.pull_back(read, count, parts.constants, team);
+  add_rounding(functions, rounding_, hidden);
+  output_.pull_back(functions.data(), count, read, parts.constants, team);
   if (at_heads) at_heads(read);
-  add_rounding(head_rounding_, all);
-  values.assign(static_cast<size_t>(count) * static_cast<size_t>(tokens_ * value_width), T{0});
+  add_rounding(read, head_rounding_, all);
+  values.resize(static_cast<size_t>(count) * static_cast<size_t>(tokens_ * value_width));
   team.parallel_for(count, [&](int one) {
     const T* functions_of_heads = read.data() + static_cast<ptrdiff_t>(one) * tokens_ * all;
     for (int h = 0; parts.heads != nullptr && h < heads_; ++h) {
@@ -84,17 +85,19 @@ void FrozenAttention<T>::pull_back(std::vector<T>& functions, int count, const P
     mix_back(functions_of_heads, values.data() + static_cast<ptrdiff_t>(one) * tokens_ * value_width,
              value_width);
   });
-  values_.pull_back(values, count, parts.constants, team);
+  values_.pull_back(values.data(), count, below, parts.constants, team);
   team.parallel_for(count, [&](int one) {
     const size_t begin = static_cast<size_t>(one) * rounding_.size();
-    for (size_t k = begin; k < begin + rounding_.size(); ++k) functions[k] += values[k];
+    for (size_t k = begin; k < begin + rounding_.size(); ++k) functions[k] += below[k];
   });
 }
 
-/// A token's values are read by others: values[token] += weight[reader, token] * read[reader], head by head.
+/// A token's values are read by others: values[token] = sum of weight[reader, token] * read[reader], head by
+/// head.
 template <class T>
 void FrozenAttention<T>::mix_back(const T* read, T* values, int value_width) const {
   const int all = heads_ * width_;
+  std::fill_n(values, static_cast<ptrdiff_t>(tokens_) * value_width, T{0});
   for (int h = 0; h < heads_; ++h) {
     for (int reader = 0; reader < tokens_; ++reader) {
       const T* from = read + static_cast<ptrdiff_t>(reader) * all + h * width_;

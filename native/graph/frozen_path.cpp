@@ -1,5 +1,6 @@
 #include "graph/frozen_path.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -131,50 +132,71 @@ void FrozenPath<T>::pull_row_back(const Step& step, int row, T* function, double
 }
 
 template <class T>
+void FrozenPath<T>::pull_back(const T* functions, int count, std::vector<T>& before, double* constants,
+                              ThreadTeam& team) const {
+  pull(functions, count, rows_, nullptr, before, constants, team);
+}
+
+template <class T>
 void FrozenPath<T>::pull_back(std::vector<T>& functions, int count, double* constants,
                               ThreadTeam& team) const {
-  pull(functions, count, rows_, nullptr, constants, team);
+  const std::vector<T> given = std::move(functions);
+  pull(given.data(), count, rows_, nullptr, functions, constants, team);
 }
 
 template <class T>
 void FrozenPath<T>::pull_rows_back(std::vector<T>& functions, const std::vector<int>& rows, double* constants,
                                    ThreadTeam& team) const {
-  pull(functions, static_cast<int>(rows.size()), 1, rows.data(), constants, team);
+  const std::vector<T> given = std::move(functions);
+  pull(given.data(), static_cast<int>(rows.size()), 1, rows.data(), functions, constants, team);
 }
 
 template <class T>
-void FrozenPath<T>::pull(std::vector<T>& functions, int count, int each, const int* at, double* constants,
-                         ThreadTeam& team) const {
+void FrozenPath<T>::pull(const T* functions, int count, int each, const int* at, std::vector<T>& before,
+                         double* constants, ThreadTeam& team) const {
   const int all = count * each;
-  // It stays, so that no call gets new pages of memory.
-  thread_local std::vector<T> before;
+  const auto after = static_cast<int>(output_.size()) / rows_;
+  const T* now = functions;
+  const auto copy_given = [&] {
+    before.resize(row_at(all, after));
+    team.parallel_for(count, [&](int one) {
+      const size_t from = row_at(one * each, after);
+      std::copy_n(functions + from, row_at(each, after), before.data() + from);
+    });
+    now = before.data();
+  };
+  std::vector<T> spare;
   for (size_t i = steps_.size(); i-- > 0;) {
     const Step& step = steps_[i];
     const PathStep& plan = step.plan;
-    if (plan.kind == Kind::kMatrix) {
-      before.resize(row_at(all, plan.in));
-      step.product->apply(functions.data(), all, before.data(), team);
-      functions.swap(before);
-      continue;
-    }
-    if (plan.kind == Kind::kTake) {
-      before.assign(row_at(all, plan.in), T{0});
-      for (int row = 0; row < all; ++row) {
-        const T* from = functions.data() + row_at(row, plan.out);
-        T* to = before.data() + row_at(row, plan.in);
-        for (size_t k = 0; k < plan.take.size(); ++k) to[plan.take[k]] += from[k];
+    if (plan.kind == Kind::kMatrix || plan.kind == Kind::kTake) {
+      const bool given = now == functions;
+      std::vector<T>& next = given ? before : spare;
+      if (plan.kind == Kind::kMatrix) {
+        next.resize(row_at(all, plan.in));
+        step.product->apply(now, all, next.data(), team);
+      } else {
+        next.assign(row_at(all, plan.in), T{0});
+        for (int row = 0; row < all; ++row) {
+          const T* from = now + row_at(row, plan.out);
+          T* to = next.data() + row_at(row, plan.in);
+          for (size_t k = 0; k < plan.take.size(); ++k) to[plan.take[k]] += from[k];
+        }
       }
-      functions.swap(before);
+      if (!given) before.swap(spare);
+      now = before.data();
       continue;
     }
+    if (now == functions) copy_given();
     team.parallel_for(count, [&](int one) {
       for (int row = 0; row < each; ++row) {
         const int index = one * each + row;
-        pull_row_back(step, at == nullptr ? row : at[index], functions.data() + row_at(index, plan.in),
+        pull_row_back(step, at == nullptr ? row : at[index], before.data() + row_at(index, plan.in),
                       constants[one]);
       }
     });
   }
+  if (now == functions) copy_given();
 }
 
 template <class T>

@@ -23,8 +23,11 @@ class FrozenPath {
   const std::vector<T>& output() const { return output_; }
 
   /// The linear functions before the steps that equal the given ones after them: turns `functions`, [count,
-  /// rows, width after], into [count, rows, width before], and adds what biases contribute to each of them to
-  /// `constants`, [count].
+  /// rows, width after], into `before`, [count, rows, width before], and adds what biases contribute to each
+  /// of them to `constants`, [count].
+  void pull_back(const T* functions, int count, std::vector<T>& before, double* constants,
+                 ThreadTeam& team) const;
+  /// In place.
   void pull_back(std::vector<T>& functions, int count, double* constants, ThreadTeam& team) const;
   /// The same for single rows: `functions`, [rows, width after], each at one of the frozen rows; `constants`,
   /// [rows].
@@ -45,7 +48,7 @@ class FrozenPath {
 
   void freeze(Step& step, const WeightFile& weights, std::vector<T>& x, ThreadTeam& team) const;
   /// `each` rows belong to one constant; their frozen rows are `at`, or 0, 1, … for each constant.
-  void pull(std::vector<T>& functions, int count, int each, const int* at, double* constants,
+  void pull(const T* functions, int count, int each, const int* at, std::vector<T>& before, double* constants,
             ThreadTeam& team) const;
   void pull_row_back(const Step& step, int row, T* function, double& constant) const;
 
