@@ -5,10 +5,12 @@
 // as without matrix registers.
 
 #include "amx.h"
-#include "lanes.h"
+#include "products.h"
 
 #if defined(TAPLINE_AMX) && defined(TAPLINE_PRODUCTS_QUANTISED)
 #define TAPLINE_BYTE_TILES 1
+
+#include "lanes.h"
 
 namespace tapline::products {
 
