@@ -23,6 +23,7 @@ export const knownTools = [
   "llama-server",
   "rpc-server",
   "tapline-denormals",
+  "tapline-fixed-product",
   "tapline-graph-points",
   "tapline-pretend-gpu",
   "tapline-row-maps",
