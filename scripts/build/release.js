@@ -87,6 +87,10 @@ async function release() {
   const started = Date.now();
   try {
     mkdirSync(out, { recursive: true });
+    // Of a clone that has none yet: the check of an addon is part of it.
+    execFileSync(process.execPath, [join(root, "scripts/build/javascript.js"), "--changed"], {
+      stdio: "inherit",
+    });
     const packages = [];
     /** @type {(Omit<Parameters<typeof makeWheel>[0], "main" | "work" | "out">)[]} */
     const wheels = [];
