@@ -4,14 +4,16 @@ import { until } from "../support/until.js";
 /**
  * Holds back what the page asks for.
  * @param which of the requests to that path
- * @returns lets them go on, and resolves when all of them were answered, with the statuses
+ * @returns waits until at least `count` are held back (default: one), lets them go on, and resolves when they were
+ * answered, with the statuses; requests from then on are not held back
  */
 export async function holdBack(
   page: Page,
   path: string,
   method = "POST",
   which: (request: Request) => boolean = () => true,
-): Promise<() => Promise<number[]>> {
+): Promise<(count?: number) => Promise<number[]>> {
+  let released = false;
   let release = () => {};
   const held = new Promise<void>((resolve) => {
     release = resolve;
@@ -25,13 +27,14 @@ export async function holdBack(
   };
   await page.route(`**${path}`, (route) => {
     const request = route.request();
-    if (request.method() !== method || !which(request)) return route.continue();
+    if (released || request.method() !== method || !which(request)) return route.continue();
     const answer = handle(route);
     answers.push(answer);
     return answer;
   });
-  return async () => {
-    await until(() => answers.length > 0, `${method} ${path} is asked`);
+  return async (count = 1) => {
+    await until(() => answers.length >= count, `${method} ${path} is asked ${count} times`);
+    released = true;
     release();
     const statuses = await Promise.all(answers);
     await page.unroute(`**${path}`);

@@ -115,7 +115,7 @@ inBrowser("a late job does not move the user away; a user who stayed sees it", a
     await text.fill(`The capital of ${place} is`);
     await page.getByRole("button", { name: "Inspect", exact: true }).click();
   }
-  await release();
+  await release(2);
   await page
     .getByText(/“·Stockholm”/)
     .first()
