@@ -8,7 +8,7 @@ namespace tapline {
 
 namespace {
 
-// Panels of rows that one task multiplies with at most so many panels of the matrix.
+// Panels of rows and of the matrix that one task multiplies, at most.
 constexpr int kRowPanels = 8;
 constexpr int kMatrixPanels = 32;
 // Tasks per thread, of which one may begin late.
@@ -95,15 +95,6 @@ FixedProduct<T>::FixedProduct(const M* matrix, int height, int width, bool trans
 }
 
 template <class T>
-FixedProduct<T>::FixedProduct(const T* matrix, int height, int width) : panels_(height, width, Unwritten{}) {
-  for (int p = 0; p < panels_.panels(); ++p) {
-    const int first = p * kPanel<T>;
-    arrange(matrix + static_cast<size_t>(first) * static_cast<size_t>(width),
-            std::min(kPanel<T>, height - first), width, panels_.panel(p));
-  }
-}
-
-template <class T>
 struct FixedProduct<T>::Task {
   int from, to;              // of the matrix's panels
   int first_rows, end_rows;  // of the rows' panels
@@ -165,19 +156,6 @@ void FixedProduct<T>::apply(const T* x, int rows, T* y, ThreadTeam& team) const 
     multiply({from, std::min(panels_.panels(), from + wide), first, std::min(row_panels, first + kRowPanels)},
              arranged, rows, y);
   });
-}
-
-template <class T>
-void FixedProduct<T>::apply(const T* x, int rows, T* y) const {
-  thread_local std::vector<T> memory;
-  T* arranged = at_least(memory, panel_size<T>(in()));
-  for (int first = 0; first < rows; first += kPanel<T>) {
-    const int here = std::min(kPanel<T>, rows - first);
-    arrange(x + static_cast<size_t>(first) * static_cast<size_t>(in()), here, in(), arranged);
-    for (int from = 0; from < panels_.panels(); from += kMatrixPanels)
-      multiply({from, std::min(panels_.panels(), from + kMatrixPanels), 0, 1}, arranged, here,
-               y + static_cast<size_t>(first) * static_cast<size_t>(out()));
-  }
 }
 
 template class FixedProduct<float>;

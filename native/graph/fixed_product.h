@@ -13,15 +13,11 @@ class FixedProduct {
   /// y = matrix^T x, from `height` to `width`.
   template <class M>
   FixedProduct(const M* matrix, int height, int width, bool transposed, ThreadTeam& team);
-  /// One thread, not transposed.
-  FixedProduct(const T* matrix, int height, int width);
 
   int in() const { return panels_.depth(); }
   int out() const { return panels_.rows(); }
   /// `x` is [rows, in()], `y` is [rows, out()]. A row's result does not depend on the others.
   void apply(const T* x, int rows, T* y, ThreadTeam& team) const;
-  /// One thread.
-  void apply(const T* x, int rows, T* y) const;
 
  private:
   struct Task;

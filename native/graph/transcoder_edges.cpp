@@ -48,8 +48,9 @@ class Writings {
       }
       for (const std::vector<T>* list : {&transcoders_[layer].errors(), &transcoders_[layer].constants()})
         to = std::copy_n(list->begin() + static_cast<ptrdiff_t>(token * hidden), hidden, to);
-      products_[token] =
-          std::make_unique<FixedProduct<T>>(rows.data(), static_cast<int>(writers.size()) + 2, hidden_);
+      ThreadTeam alone(1);
+      products_[token] = std::make_unique<FixedProduct<T>>(rows.data(), static_cast<int>(writers.size()) + 2,
+                                                           hidden_, /*transposed=*/false, alone);
     });
   }
 
@@ -68,7 +69,8 @@ class Writings {
       std::vector<T> found(static_cast<size_t>(count) * width);
       for (size_t i = 0; i < static_cast<size_t>(count); ++i)
         std::copy_n(functions.data() + (i * tokens + token) * hidden, hidden, at.data() + i * hidden);
-      products_[token]->apply(at.data(), count, found.data());
+      ThreadTeam alone(1);
+      products_[token]->apply(at.data(), count, found.data(), alone);
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
         const T* parts = found.data() + i * width;
         for (size_t k = 0; k + 2 < width; ++k) {

@@ -70,7 +70,8 @@ size_t check(std::mt19937& random, ThreadTeam& team) {
   found += wrong(y, right);
 
   y.assign(right.size(), unwritten);
-  FixedProduct<T>(matrix.data(), out, in).apply(x.data(), rows, y.data());
+  ThreadTeam alone(1);
+  FixedProduct<T>(matrix.data(), out, in, /*transposed=*/false, alone).apply(x.data(), rows, y.data(), alone);
   return found + wrong(y, right);
 }
 

@@ -1,4 +1,4 @@
-"""What the tests of this folder share."""
+"""Helpers of the tests in this folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def wait_for(what: str, condition: Callable[[], Any]) -> Any:
-    """What the condition returns once it is true. Fails after two minutes."""
+    """Returns the condition's value once it is true. Fails after two minutes."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         found = condition()
