@@ -201,6 +201,32 @@ inBrowser("a figure that a user steps through is not redrawn when its job comple
   await context.close();
 });
 
+inBrowser("a figure takes the keys as soon as it can have the focus", async () => {
+  const { page, context } = await visit(bench);
+  await open(page, "Compare");
+  await page.getByRole("textbox", { name: "Second text" }).fill("The capital of Italy is");
+  await page.getByRole("button", { name: "Compare", exact: true }).click();
+  await page
+    .getByRole("figure", { name: /^Difference/ })
+    .locator(".chart svg")
+    .last()
+    .waitFor();
+  await page.evaluate(`(async () => {
+    const former = document.querySelector("figure .chart");
+    const show = [...document.querySelectorAll("select")].find((one) => [...one.options].some(({ value }) => value === "norm"));
+    show.value = "norm";
+    show.dispatchEvent(new Event("change", { bubbles: true }));
+    // As soon as the new figure is there, and before anything is painted.
+    const next = () => document.querySelector("figure .chart");
+    for (let turn = 0; turn < 1000 && next() === former; turn += 1) await Promise.resolve();
+    next().focus();
+    for (const key of ["ArrowRight", "Enter"]) next().dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  })()`);
+  await page.getByRole("region", { name: "Selected cell" }).waitFor({ timeout: 20_000 });
+  assert.match(String(await pathOf(page)), /q=norm&l=\d+&c=0$/);
+  await context.close();
+});
+
 inBrowser("another version of a turn never shows the former one's answer", async () => {
   const { page, context, troubles } = await visit(bench);
   await ask(page, "What is the capital of France?");

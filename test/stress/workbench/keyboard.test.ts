@@ -132,6 +132,8 @@ async function compare(page: Page): Promise<void> {
   await page
     .getByRole("figure", { name: /^Norms/ })
     .first()
+    .locator("svg")
+    .last()
     .waitFor();
   await tabTo(page, /^Difference/, "div");
   await page.keyboard.press("ArrowRight");

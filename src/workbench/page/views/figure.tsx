@@ -22,6 +22,10 @@ interface FigureProps {
   detail?: ComponentChildren;
 }
 
+type Pictures = typeof import("../pictures.js");
+/** Once a figure was drawn. */
+let loaded: Pictures | undefined;
+
 /** Maps with more cells are drawn on a canvas, which only draws visible cells. */
 const mostDrawnCells = 2000;
 
@@ -62,24 +66,32 @@ export function FigureView({ figure: whole, name, onPick, picks, selected, detai
     const container = chart.current as HTMLDivElement;
     const ending = new AbortController();
     const { signal } = ending;
-    void import("../pictures.js").then(
-      (pictures) => {
-        if (signal.aborted) return;
-        const say = status.current as HTMLElement;
-        const picked = (row: number) => pick.current?.(row);
-        const drawn = (now: Panel[]) => {
-          panels.current = now;
-          locate();
-        };
-        const canvas = { container, say, figure, names, picked, signal, pictures, drawn };
-        const show = large ? asMap({ ...canvas, map }) : asDrawing(canvas);
-        if (large) locate();
-        const dark = matchMedia("(prefers-color-scheme: dark)");
-        dark.addEventListener("change", show, { signal });
-        signal.addEventListener("abort", listen("theme", show));
-      },
-      () => setFailed("The figure could not be loaded; the table has its data."),
-    );
+    const open = (pictures: Pictures) => {
+      if (signal.aborted) return;
+      const say = status.current as HTMLElement;
+      const picked = (row: number) => pick.current?.(row);
+      const drawn = (now: Panel[]) => {
+        panels.current = now;
+        locate();
+      };
+      const canvas = { container, say, figure, names, picked, signal, pictures, drawn };
+      const show = large ? asMap({ ...canvas, map }) : asDrawing(canvas);
+      if (large) locate();
+      const dark = matchMedia("(prefers-color-scheme: dark)");
+      dark.addEventListener("change", show, { signal });
+      signal.addEventListener("abort", listen("theme", show));
+    };
+    // Keys that follow at once are for the figure, too.
+    if (loaded !== undefined) open(loaded);
+    else {
+      import("../pictures.js").then(
+        (pictures) => {
+          loaded = pictures;
+          open(pictures);
+        },
+        () => setFailed("The figure could not be loaded; the table has its data."),
+      );
+    }
     return () => {
       ending.abort();
       panels.current = [];
@@ -121,7 +133,7 @@ export function FigureView({ figure: whole, name, onPick, picks, selected, detai
         <div
           class={large ? "chart large" : "chart"}
           ref={chart}
-          {...(!large && { ...names, tabIndex: 0, role: "group" })}
+          {...(!large && { ...names, role: "group" })}
         />
         {spot !== undefined && place.current !== null && (
           <AtSpot spot={spot} box={place.current}>
@@ -162,7 +174,7 @@ interface Canvas {
   names: Record<string, string>;
   picked: (row: number) => void;
   signal: AbortSignal;
-  pictures: typeof import("../pictures.js");
+  pictures: Pictures;
   /** Called with the pictures each time they are drawn. */
   drawn: (panels: Panel[]) => void;
 }
@@ -188,6 +200,8 @@ function asMap({
       say.textContent = (figure.details[row] ?? "").replaceAll("\n", ", ");
     }, 150);
   };
+  // The map inside has the focus, also where it replaces a drawing.
+  container.removeAttribute("tabindex");
   const map = openMap(container, figure as TokenFigure, theme(), names, { at, pick: picked });
   opened.current = map;
   container.prepend(map.legend);
@@ -221,11 +235,15 @@ function asDrawing({ container, say, figure, picked, signal, pictures, drawn: to
   };
   container.addEventListener("click", clicked, { signal });
   stepWithKeys(container, say, () => panels, figure.details, picked, signal);
-  const sizes = new ResizeObserver(() => {
+  const fit = () => {
     if (container.clientWidth === width) return;
     width = container.clientWidth;
     show();
-  });
+  };
+  // The observer's first call comes with the next frame, and keys may come before it.
+  fit();
+  container.tabIndex = 0;
+  const sizes = new ResizeObserver(fit);
   sizes.observe(container);
   signal.addEventListener("abort", () => sizes.disconnect());
   return show;
