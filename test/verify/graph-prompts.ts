@@ -179,7 +179,7 @@ async function forms(prompts: string[], set: { name: string; home: string } | un
   figure("same most probable token", ({ sameAnswer }) => (sameAnswer ? 1 : 0));
 }
 
-/** The set in the cache, as the library in which it was measured has it. It takes hours to train, so it is not started here. */
+/** The set in the cache, as the library in which it was measured has it. It takes 40 minutes to train, so it is not started here. */
 async function finishedSet(texts: number): Promise<{ name: string; home: string }> {
   const name = `transcoders-${texts}`;
   const folder = join(realFolder, "smollm2-135m-instruct", name);
