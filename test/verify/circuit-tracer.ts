@@ -1,12 +1,16 @@
 /**
- * Compares graphs with transcoders with circuit-tracer's, of models of Llama's form in F32 with random transcoders:
- * `npm run verify:circuit-tracer`. circuit-tracer's environment is made in the cache on first use.
+ * Compares graphs with transcoders with circuit-tracer's: of models of Llama's form in F32 with random transcoders, and with
+ * `--trained` of SmolLM2-135M in F32 with the set that `npm run real:transcoders` makes: `npm run verify:circuit-tracer`.
+ * circuit-tracer's environment is made in the cache on first use.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { Model } from "../../src/native/index.js";
-import { compare, encode, type Setting, trace, writeInputs } from "./circuit-tracer/compare.js";
+import { smolLm2Model } from "../support/real/models.js";
+import { finishedTranscoders } from "../support/real/transcoders.js";
+import { compare, encode, type Setting, trace, writeInputs, writeTrained } from "./circuit-tracer/compare.js";
 import { holds, printFigure } from "./figures.js";
 
 const shape = { blocks: 4, hidden: 192, feedForward: 512, heads: 6, kvHeads: 2, vocabulary: 1024 };
@@ -19,18 +23,22 @@ const settings: Record<string, Setting> = {
   "random skip transcoders": { shape, features: 512, skip: true, tokens, threads: 2, batch: 64 },
 };
 
-async function check(what: string, setting: Setting): Promise<boolean> {
+async function check(
+  what: string,
+  setting: Setting,
+  write = (folder: string) => writeInputs(folder, setting),
+): Promise<boolean> {
   const folder = await mkdtemp(join(tmpdir(), "tapline-circuit-tracer-"));
   try {
-    await writeInputs(folder, setting);
+    await write(folder);
     const traced = await trace(folder, setting);
     const model = await Model.open(join(folder, "model.gguf"), { gpuLayers: 0 });
     const context = await model.createContext({ nCtx: 64, keepAttention: true, threads: 2 });
     const transcoders = await encode(context, folder, setting);
     const ours = await context.transcoderGraph({
-      ...{ tokens, transcoders, zeros: 1, nodes: 100_000 },
+      ...{ tokens: setting.tokens, transcoders, zeros: 1, nodes: 100_000 },
       targets: traced.targets.map((token, i) => ({
-        ...{ position: tokens.length - 1, token, weight: traced.weights[i]! },
+        ...{ position: setting.tokens.length - 1, token, weight: traced.weights[i]! },
       })),
     });
     await model.close();
@@ -54,6 +62,23 @@ async function check(what: string, setting: Setting): Promise<boolean> {
   }
 }
 
+/** A short text: both have an edge from and to each active feature. */
+async function checkTrained(): Promise<boolean> {
+  const { folder: set } = await finishedTranscoders();
+  const { f32 } = await smolLm2Model();
+  const model = await Model.open(f32, { gpuLayers: 0 });
+  // circuit-tracer puts a special token before other ones.
+  const text = Int32Array.of(1, ...(await model.tokenize("The capital of Italy is")));
+  await model.close();
+  const real = { blocks: 30, hidden: 576, feedForward: 1536, heads: 9, kvHeads: 3, vocabulary: 49_152 };
+  const setting = { shape: real, features: 4096, skip: true, tokens: text, threads: 2, batch: 64 };
+  return check("trained skip transcoders of SmolLM2-135M", setting, (folder) =>
+    writeTrained(folder, f32, set, real.blocks),
+  );
+}
+
+const { values } = parseArgs({ options: { trained: { type: "boolean", default: false } } });
 const results: boolean[] = [];
-for (const [what, setting] of Object.entries(settings)) results.push(await check(what, setting));
+if (values.trained) results.push(await checkTrained());
+else for (const [what, setting] of Object.entries(settings)) results.push(await check(what, setting));
 process.exitCode = results.every(Boolean) ? 0 : 1;

@@ -4,7 +4,7 @@
  * (SmolLM2-135M, 20 prompts; with `--transcoders` of features and with the share of errors, from the set that `npm run
  * real:transcoders` makes). Prompts are beginnings of introductions in Wikipedia that no set is trained on.
  */
-import { appendFile, mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { appendFile, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
@@ -24,7 +24,7 @@ import { runOperation } from "../../src/operations/runs.js";
 import { realFolder } from "../support/real/cache.js";
 import { encyclopediaTexts } from "../support/real/encyclopedia.js";
 import { gemma3Model, smolLm2Model } from "../support/real/models.js";
-import { fullTexts } from "../support/real/transcoders.js";
+import { finishedTranscoders, fullTexts } from "../support/real/transcoders.js";
 
 const resamples = 2000;
 /** Words of a prompt: about ten tokens, and a next token that the words before it suggest. */
@@ -82,7 +82,7 @@ async function main(): Promise<void> {
       await removals(name, all.slice(0, Number(values.prompts ?? 100)));
   } else if (what === "forms") {
     const prompts = all.slice(0, Number(values.prompts ?? 20));
-    await forms(prompts, values.transcoders ? await finishedSet(Number(values.texts)) : undefined);
+    await forms(prompts, values.transcoders ? await finishedTranscoders(Number(values.texts)) : undefined);
   } else throw new Error("Expected removals or forms.");
 }
 
@@ -177,15 +177,6 @@ async function forms(prompts: string[], set: { name: string; home: string } | un
   figure("influence that starts at embeddings, Q4_K_M", ({ replacement: [, value] }) => value);
   figure("influence that starts at embeddings, Q4_K_M minus F16", (row) => difference(row.replacement));
   figure("same most probable token", ({ sameAnswer }) => (sameAnswer ? 1 : 0));
-}
-
-/** The set in the cache, as the library in which it was measured has it. It takes 40 minutes to train, so it is not started here. */
-async function finishedSet(texts: number): Promise<{ name: string; home: string }> {
-  const name = `transcoders-${texts}`;
-  const folder = join(realFolder, "smollm2-135m-instruct", name);
-  if ((await stat(join(folder, "fidelity.json")).catch(() => undefined)) === undefined)
-    throw new Error(`${folder} is not finished: npm run real:transcoders -- --texts ${texts} makes it.`);
-  return { name, home: join(folder, "home") };
 }
 
 function meanOf(values: readonly number[], times: Uint32Array): number {

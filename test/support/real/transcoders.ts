@@ -175,3 +175,17 @@ async function isThere(path: string): Promise<boolean> {
 async function every(layers: readonly number[], test: (layer: number) => Promise<boolean>): Promise<boolean> {
   return (await Promise.all(layers.map(test))).every(Boolean);
 }
+
+/**
+ * A set in the cache, and the library in which it was measured. It takes 40 minutes to train, so it is not started here.
+ * @throws Error if it is not finished
+ */
+export async function finishedTranscoders(
+  texts = fullTexts,
+): Promise<{ name: string; folder: string; home: string }> {
+  const name = `transcoders-${texts}`;
+  const folder = join(realFolder, "smollm2-135m-instruct", name);
+  if (!(await isThere(join(folder, "fidelity.json"))))
+    throw new Error(`${folder} is not finished: npm run real:transcoders -- --texts ${texts} makes it.`);
+  return { name, folder, home: join(folder, "home") };
+}

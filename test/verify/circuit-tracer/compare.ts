@@ -1,8 +1,9 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Shape } from "../../../bench/models/random-model.js";
 import { writeModel } from "../../../bench/models/random-model.js";
+import { decodeSafetensors, type Tensor } from "../../../src/formats/safetensors.js";
 import { Dictionaries } from "../../../src/library/index.js";
 import {
   type Context,
@@ -64,6 +65,36 @@ export async function writeInputs(folder: string, { shape, features, skip, acros
   writeSetConfig(set, { output });
   for (let layer = 0; layer < shape.blocks; layer++)
     writeTranscoder(set, layer, randomTranscoder(layer + 1, { width: shape.hidden, features, skip }));
+}
+
+/**
+ * The model itself, and a set that `tapline sae` trained for it (a folder with `layer-N`), in circuit-tracer's layout: SAELens's files
+ * have the encoder turned.
+ */
+export async function writeTrained(
+  folder: string,
+  model: string,
+  trained: string,
+  blocks: number,
+): Promise<void> {
+  symlinkSync(model, join(folder, "model.gguf"));
+  const set = join(folder, "set");
+  mkdirSync(set);
+  writeSetConfig(set, { output: "mlp.hook_out" });
+  for (let layer = 0; layer < blocks; layer++) {
+    const path = join(trained, `layer-${layer}`, `saelens-layer-${layer}`, "sae_weights.safetensors");
+    const { tensors } = decodeSafetensors(readFileSync(path));
+    const numbers = (name: string) => (tensors.get(name) as Tensor).data as Float32Array;
+    const [width, features] = (tensors.get("W_enc") as Tensor).shape as [number, number];
+    const turned = numbers("W_enc");
+    const encoder = new Float32Array(turned.length);
+    for (let i = 0; i < width; i++)
+      for (let f = 0; f < features; f++) encoder[f * width + i] = turned[i * features + f] as number;
+    writeTranscoder(set, layer, {
+      ...{ width, features, encoder, decoder: numbers("W_dec"), skip: numbers("W_skip") },
+      ...{ encoderBias: numbers("b_enc"), decoderBias: numbers("b_dec"), threshold: numbers("threshold") },
+    });
+  }
 }
 
 /** circuit-tracer's graph of the inputs in a folder, which gets its arrays. */
