@@ -14,7 +14,12 @@ import { TestRandom } from "../test/support/random.js";
 import { randomTranscoder, writeSetConfig, writeTranscoder } from "../test/support/random-transcoders.js";
 import { runProgram } from "../test/support/real/cache.js";
 import { environment } from "../test/support/real/environments.js";
-import { type Setting, type Traced, trace, writeInputs } from "../test/verify/circuit-tracer/compare.js";
+import {
+  type RandomSetting,
+  type Traced,
+  trace,
+  writeInputs,
+} from "../test/verify/circuit-tracer/compare.js";
 import { type Row, row } from "./figures.js";
 import type { GraphRun, GraphRunResult } from "./graph-run.js";
 import { eightBillion, writeLargeModel } from "./models/large-model.js";
@@ -51,7 +56,7 @@ async function besideCircuitTracer(quick: boolean, rounds: number): Promise<Row[
     : { blocks: 12, hidden: 576, feedForward: 1536, heads: 9, kvHeads: 3, vocabulary: 4096 };
   const features = quick ? 512 : 2048;
   const tokens = tokensOf(quick ? 12 : 24, shape.vocabulary);
-  const setting: Setting = {
+  const setting: RandomSetting = {
     ...{ shape, features, skip: true, tokens, threads, batch: 256 },
     maxFeatures: 2000,
   };

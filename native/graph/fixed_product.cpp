@@ -71,18 +71,18 @@ T* at_least(std::vector<T>& numbers, size_t size) {
   return numbers.data();
 }
 
-/// Fetches one of `parts` of the matrix's next piece: the matrix comes from memory, all else from caches.
+/// Fetches one of `parts` of a piece of a panel: the matrix comes from memory, all else from caches.
 template <class T>
-void fetch_part(const T* piece, int part, int parts) {
+void fetch_part(const T* piece, int columns, int part, int parts) {
 #if defined(__GNUC__) || defined(__clang__)
   constexpr size_t kLine = 64;
-  constexpr size_t kLines = kNearColumns * kPanel<T> * sizeof(T) / kLine;
+  const size_t lines = static_cast<size_t>(columns) * kPanel<T> * sizeof(T) / kLine;
   const auto* const bytes = reinterpret_cast<const unsigned char*>(piece);
   const auto [at, of] = std::pair(static_cast<size_t>(part), static_cast<size_t>(parts));
-  for (size_t line = kLines * at / of; line < kLines * (at + 1) / of; ++line)
+  for (size_t line = lines * at / of; line < lines * (at + 1) / of; ++line)
     __builtin_prefetch(bytes + line * kLine, /*rw=*/0, /*locality=*/2);
 #else
-  (void)piece, (void)part, (void)parts;
+  (void)piece, (void)columns, (void)part, (void)parts;
 #endif
 }
 
@@ -131,11 +131,13 @@ void FixedProduct<T>::multiply(const Task& task, const T* arranged, int rows, T*
     const int end = std::min(depth, far + kFarColumns);
     for (int p = task.from; p < task.to; ++p) {
       for (int k = far; k < end; k += kNearColumns) {
-        const T* next = k + kNearColumns < end ? panels_.panel(p) + (k + kNearColumns) * kWidth
-                        : p + 1 < task.to      ? panels_.panel(p + 1) + far * kWidth
-                                               : nullptr;
+        const bool ends = k + kNearColumns >= end;
+        const int next = ends ? far : k + kNearColumns;
+        const int next_panel = ends ? p + 1 : p;
         for (int q = task.first_rows; q < task.end_rows; ++q) {
-          if (next != nullptr) fetch_part(next, q - task.first_rows, across);
+          if (next_panel < task.to)
+            fetch_part(panels_.panel(next_panel) + next * kWidth, std::min(kNearColumns, end - next),
+                       q - task.first_rows, across);
           panel_kernels<T>().product(panels_.panel(p) + k * kWidth,
                                      arranged + static_cast<size_t>(q) * panel_size<T>(depth) + k * kWidth,
                                      std::min(kNearColumns, end - k), tile_at(p, q), k > 0);

@@ -1,5 +1,5 @@
 /**
- * Compares graphs with transcoders with circuit-tracer's: of models of Llama's form in F32 with random transcoders, and with
+ * Compares graphs with transcoders with circuit-tracer's: of models of Llama's form in F32 with random transcoders, or with
  * `--trained` of SmolLM2-135M in F32 with the set that `npm run real:transcoders` makes: `npm run verify:circuit-tracer`.
  * circuit-tracer's environment is made in the cache on first use.
  */
@@ -10,12 +10,20 @@ import { parseArgs } from "node:util";
 import { Model } from "../../src/native/index.js";
 import { smolLm2Model } from "../support/real/models.js";
 import { finishedTranscoders } from "../support/real/transcoders.js";
-import { compare, encode, type Setting, trace, writeInputs, writeTrained } from "./circuit-tracer/compare.js";
+import {
+  compare,
+  encode,
+  type RandomSetting,
+  type Setting,
+  trace,
+  writeInputs,
+  writeTrained,
+} from "./circuit-tracer/compare.js";
 import { holds, printFigure } from "./figures.js";
 
 const shape = { blocks: 4, hidden: 192, feedForward: 512, heads: 6, kvHeads: 2, vocabulary: 1024 };
 const tokens = Int32Array.from({ length: 12 }, (_, i) => (i === 0 ? 1 : (i * 197 + 5) % 1024));
-const settings: Record<string, Setting> = {
+const settings: Record<string, RandomSetting> = {
   "random transcoders": { shape, features: 512, skip: false, tokens, threads: 2, batch: 64 },
   "a random cross-layer transcoder": {
     ...{ shape, features: 256, skip: false, across: true, tokens, threads: 2, batch: 64 },
@@ -26,7 +34,7 @@ const settings: Record<string, Setting> = {
 async function check(
   what: string,
   setting: Setting,
-  write = (folder: string) => writeInputs(folder, setting),
+  write: (folder: string) => Promise<void>,
 ): Promise<boolean> {
   const folder = await mkdtemp(join(tmpdir(), "tapline-circuit-tracer-"));
   try {
@@ -69,16 +77,18 @@ async function checkTrained(): Promise<boolean> {
   const model = await Model.open(f32, { gpuLayers: 0 });
   // circuit-tracer puts a special token before other ones.
   const text = Int32Array.of(1, ...(await model.tokenize("The capital of Italy is")));
+  const { nLayer: blocks, nEmbd: hidden } = model.info;
   await model.close();
-  const real = { blocks: 30, hidden: 576, feedForward: 1536, heads: 9, kvHeads: 3, vocabulary: 49_152 };
-  const setting = { shape: real, features: 4096, skip: true, tokens: text, threads: 2, batch: 64 };
+  const setting = { shape: { blocks, hidden }, skip: true, tokens: text, threads: 2, batch: 64 };
   return check("trained skip transcoders of SmolLM2-135M", setting, (folder) =>
-    writeTrained(folder, f32, set, real.blocks),
+    writeTrained(folder, f32, set, blocks),
   );
 }
 
 const { values } = parseArgs({ options: { trained: { type: "boolean", default: false } } });
 const results: boolean[] = [];
 if (values.trained) results.push(await checkTrained());
-else for (const [what, setting] of Object.entries(settings)) results.push(await check(what, setting));
+else
+  for (const [what, setting] of Object.entries(settings))
+    results.push(await check(what, setting, (folder) => writeInputs(folder, setting)));
 process.exitCode = results.every(Boolean) ? 0 : 1;

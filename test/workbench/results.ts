@@ -7,7 +7,8 @@ export type Results = Record<string, { path: string; shown: (page: Page) => Prom
 const open = (page: Page, view: string) =>
   page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: view, exact: true }).click();
 const press = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
-const drawn = (page: Page, name: string | RegExp) =>
+/** Waits until all pictures of the figures of that name are drawn. */
+export const drawn = (page: Page, name: string | RegExp) =>
   page.getByRole("figure", { name }).locator("svg").last().waitFor();
 
 /** @param page of a bench that has the dictionary `corner` */

@@ -9,6 +9,7 @@ import { visit } from "../../workbench/bench.js";
 import { offered, tabTo } from "../../workbench/by-keyboard.js";
 import { keepDictionary } from "../../workbench/corner-dictionary.js";
 import { broughtId, type ModelsBench, startModelsBench } from "../../workbench/models-bench.js";
+import { drawn } from "../../workbench/results.js";
 
 let bench: ModelsBench;
 aroundBrowser({
@@ -71,7 +72,7 @@ async function inspectAndPatch(page: Page): Promise<void> {
   await page.keyboard.press("Space");
   await tabTo(page, /^Inspect$/, "button");
   await page.keyboard.press("Enter");
-  await page.getByRole("figure", { name: "Attention of layer" }).locator("svg").last().waitFor();
+  await drawn(page, "Attention of layer");
   await tabTo(page, /^Colour by/);
   await page.keyboard.press("ArrowDown");
   await page.locator(".legend", { hasText: "entropy of the reading, in nats" }).waitFor();
@@ -88,7 +89,7 @@ async function inspectAndPatch(page: Page): Promise<void> {
   await page.keyboard.press("Enter");
   // Until then there is a map of what is computed so far, which gives way to this one.
   await page.getByRole("region", { name: "Alignment" }).waitFor();
-  await page.getByRole("figure", { name: "Recovery by layer and token" }).locator("svg").last().waitFor();
+  await drawn(page, "Recovery by layer and token");
   await tabTo(page, /^Recovery by layer and token$/, "div");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");
@@ -122,19 +123,10 @@ async function compare(page: Page): Promise<void> {
   await write(page, "The capital of Italy is");
   await tabTo(page, /^Compare$/, "button");
   await page.keyboard.press("Enter");
-  await page
-    .getByRole("figure", { name: /^Difference/ })
-    .locator("svg")
-    .last()
-    .waitFor();
+  await drawn(page, /^Difference/);
   await tabTo(page, /^Show/);
   await page.keyboard.press("ArrowDown");
-  await page
-    .getByRole("figure", { name: /^Norms/ })
-    .first()
-    .locator("svg")
-    .last()
-    .waitFor();
+  await drawn(page, /^Norms/);
   await tabTo(page, /^Difference/, "div");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");
@@ -144,7 +136,7 @@ async function compare(page: Page): Promise<void> {
   await goTo(page, "Drift");
   await tabTo(page, /^Measure drift$/);
   await page.keyboard.press("Enter");
-  await page.getByRole("figure", { name: "Block outputs by layer" }).locator("svg").last().waitFor();
+  await drawn(page, "Block outputs by layer");
 }
 
 async function others(page: Page): Promise<void> {
@@ -169,7 +161,7 @@ async function features(page: Page): Promise<void> {
   await offered(page.getByRole("button", { name: "Run", exact: true }));
   await tabTo(page, /^Run$/);
   await page.keyboard.press("Enter");
-  await page.getByRole("figure", { name: "Strongest features" }).locator("svg").last().waitFor();
+  await drawn(page, "Strongest features");
   await tabTo(page, /^Strongest features$/, "div");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");

@@ -1,5 +1,5 @@
 import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { FeaturesResult } from "../../../src/contracts/index.js";
 import type { ExtractionTrained } from "../../../src/lab/training/from-extraction.js";
@@ -60,7 +60,7 @@ export async function smolLm2Transcoders({
   log = () => {},
 }: TranscoderOptions = {}): Promise<TranscoderSet> {
   const model = (await smolLm2Model()).q8_0;
-  const folder = join(realFolder, "smollm2-135m-instruct", `transcoders-${texts}`);
+  const folder = folderOf(texts);
   const env = { TAPLINE_HOME: join(folder, "home") };
   const tapline = (...args: string[]) => runProgram(process.execPath, [bin, ...args], env);
   await mkdir(folder, { recursive: true });
@@ -183,9 +183,12 @@ async function every(layers: readonly number[], test: (layer: number) => Promise
 export async function finishedTranscoders(
   texts = fullTexts,
 ): Promise<{ name: string; folder: string; home: string }> {
-  const name = `transcoders-${texts}`;
-  const folder = join(realFolder, "smollm2-135m-instruct", name);
+  const folder = folderOf(texts);
   if (!(await isThere(join(folder, "fidelity.json"))))
     throw new Error(`${folder} is not finished: npm run real:transcoders -- --texts ${texts} makes it.`);
-  return { name, folder, home: join(folder, "home") };
+  return { name: basename(folder), folder, home: join(folder, "home") };
+}
+
+function folderOf(texts: number): string {
+  return join(realFolder, "smollm2-135m-instruct", `transcoders-${texts}`);
 }

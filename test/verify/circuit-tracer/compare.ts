@@ -38,8 +38,7 @@ export interface Traced {
 }
 
 export interface Setting {
-  shape: Shape;
-  features: number;
+  shape: Pick<Shape, "blocks" | "hidden">;
   skip: boolean;
   /** A cross-layer transcoder, without skip terms. */
   across?: boolean;
@@ -49,8 +48,17 @@ export interface Setting {
   maxFeatures?: number;
 }
 
+export interface RandomSetting extends Setting {
+  shape: Shape;
+  /** Per transcoder. */
+  features: number;
+}
+
 /** Writes a model of Llama's form in F32, and a set of random transcoders of all its blocks. */
-export async function writeInputs(folder: string, { shape, features, skip, across }: Setting): Promise<void> {
+export async function writeInputs(
+  folder: string,
+  { shape, features, skip, across }: RandomSetting,
+): Promise<void> {
   const random = new TestRandom(11);
   await writeModel(join(folder, "model.gguf"), "f32", shape, (size, deviation) => {
     const scale = deviation * Math.sqrt(3);

@@ -76,6 +76,9 @@ export function FigureView({ figure: whole, name, onPick, picks, selected, detai
       };
       const canvas = { container, say, figure, names, picked, signal, pictures, drawn };
       const show = large ? asMap({ ...canvas, map }) : asDrawing(canvas);
+      // A tab stop once it is drawn; a map has its own.
+      if (large) container.removeAttribute("tabindex");
+      else container.tabIndex = 0;
       if (large) locate();
       const dark = matchMedia("(prefers-color-scheme: dark)");
       dark.addEventListener("change", show, { signal });
@@ -200,8 +203,6 @@ function asMap({
       say.textContent = (figure.details[row] ?? "").replaceAll("\n", ", ");
     }, 150);
   };
-  // The map inside has the focus, also where it replaces a drawing.
-  container.removeAttribute("tabindex");
   const map = openMap(container, figure as TokenFigure, theme(), names, { at, pick: picked });
   opened.current = map;
   container.prepend(map.legend);
@@ -242,7 +243,6 @@ function asDrawing({ container, say, figure, picked, signal, pictures, drawn: to
   };
   // The observer's first call comes with the next frame, and keys may come before it.
   fit();
-  container.tabIndex = 0;
   const sizes = new ResizeObserver(fit);
   sizes.observe(container);
   signal.addEventListener("abort", () => sizes.disconnect());
