@@ -81,7 +81,7 @@ void store_pair(int32_t* dots) {
 /// A pair's products are started two pairs before they are scaled, and stored one pair before: nothing waits
 /// for a register or a store.
 template <bool kLeast>
-void multiply_panels(const TileRows& rows, const std::byte* panel, int64_t tokens, float* c,
+void multiply_panels(const TileRows& rows, const std::byte* panel, int64_t tokens, Fetch& fetch, float* c,
                      int64_t c_stride) {
   alignas(64) int32_t dots[2][2 * kSums];
   Pairs pairs(rows, panel, tokens);
@@ -98,6 +98,7 @@ void multiply_panels(const TileRows& rows, const std::byte* panel, int64_t token
       sum[r] = zeros();
     }
     for (int64_t block = 0; block < rows.depth; block += 2) {
+      fetch.turn();
       if (own == 0) {
         pairs.multiply<0>();
       } else {
@@ -122,13 +123,13 @@ void multiply_panels(const TileRows& rows, const std::byte* panel, int64_t token
 
 }  // namespace
 
-void multiply_byte_tiles(const TileRows& rows, const std::byte* panels, int64_t tokens, float* c,
+void multiply_byte_tiles(const TileRows& rows, const std::byte* panels, int64_t tokens, Fetch fetch, float* c,
                          int64_t c_stride) {
   const MatrixRegisters registers(kForms);
   if (rows.least == nullptr) {
-    multiply_panels<false>(rows, panels, tokens, c, c_stride);
+    multiply_panels<false>(rows, panels, tokens, fetch, c, c_stride);
   } else {
-    multiply_panels<true>(rows, panels, tokens, c, c_stride);
+    multiply_panels<true>(rows, panels, tokens, fetch, c, c_stride);
   }
 }
 

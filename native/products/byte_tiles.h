@@ -26,8 +26,13 @@ struct TileRows {
   int64_t depth;  // blocks of a row
 };
 
+/// Pairs of blocks of a product, for as many turns of fetching.
+inline int64_t turns_of_byte_tiles(int64_t depth, int64_t tokens) {
+  return (depth + 1) / 2 * ((tokens + kLanes - 1) / kLanes);
+}
+
 /// Results with the tokens of all panels (of Q8_0, or Q8_1 with `least`): c[token * c_stride + row].
-void multiply_byte_tiles(const TileRows& rows, const std::byte* panels, int64_t tokens, float* c,
+void multiply_byte_tiles(const TileRows& rows, const std::byte* panels, int64_t tokens, Fetch fetch, float* c,
                          int64_t c_stride);
 
 }  // namespace tapline::products

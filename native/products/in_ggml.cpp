@@ -27,24 +27,31 @@ namespace tapline::products {
 
 namespace {
 
-/// The most bytes of packed tokens: more are multiplied in rounds. Matrix registers read them so fast that
-/// they have to stay in the second cache, where that costs less than splitting the weights for every round.
-template <class Weight>
-constexpr size_t kPacked = std::is_same_v<Weight, SplitF32> ? size_t{5} << 18U : size_t{8} << 20U;
+/// The most bytes of packed tokens: more are multiplied in rounds.
+constexpr size_t kPacked = size_t{8} << 20U;
 constexpr int64_t kLeastPanels = 4;
 
-/// Bytes of packed tokens, and of weights, that stay in a core's own cache: each panel is read from further
-/// away once for several groups of rows.
-constexpr size_t kNearTokens = size_t{512} << 10U;
-constexpr size_t kNearWeights = size_t{512} << 10U;
-constexpr int64_t kMostNearGroups = 4;
-/// Groups that a thread takes at a time are few enough for this many takes each: threads end together.
-constexpr int64_t kTakes = 8;
+/// What a thread takes at a time. Bytes of packed tokens, and of groups of rows, that stay in a core's own
+/// cache: each panel is read from further away once for several groups. Threads end together if groups are
+/// few enough for some takes each.
+struct Near {
+  size_t tokens = size_t{512} << 10U;
+  size_t weights = size_t{512} << 10U;
+  int64_t groups = 4;
+  int64_t takes = 8;
+  size_t all_tokens = 0;  // so few bytes stay there whole: groups are taken alone
+};
+template <class Weight>
+constexpr Near kNear = {};
+/// Matrix registers read tokens so fast that more groups pay, and each take splits its rows.
+template <>
+constexpr Near kNear<SplitF32> = {size_t{256} << 10U, size_t{900} << 10U, 6, 3, size_t{5} << 18U};
 
 template <class Weight>
 struct Product {
   using Token = typename TokenOf<Weight>::Type;
   static constexpr int64_t kGroup = kRowsTogether<Weight>;
+  static constexpr bool kSplit = std::is_same_v<Weight, SplitF32>;
 
   const ggml_compute_params* params;
   int64_t rows;  // of weights
@@ -74,6 +81,12 @@ struct Product {
             (next + 1) * kGroup <= rows ? first(next) : nullptr};
   }
 
+  /// Memory of this thread for that many split groups.
+  std::byte* split_place(int64_t count) const {
+    thread_local Scratch scratch;
+    return scratch.at_least(static_cast<size_t>(count) * split_bytes(depth));
+  }
+
   /// Every thread takes as many groups in a row as the others.
   template <class Multiply>
   void share_groups(const Multiply& multiply_group) const {
@@ -88,31 +101,55 @@ struct Product {
     thread_local Scratch scratch;
     std::byte* const panel = scratch.at_least(panel_bytes<Token>(depth));
     pack_panel(0, 0, tokens, panel);
-    share_groups([&](const WeightRows<Weight>& rows_of_group, float* to) {
+    share_groups([&](WeightRows<Weight> rows_of_group, float* to) {
+      if constexpr (kSplit) {
+        std::byte* const split = split_place(1);
+        split_rows(rows_of_group, split);
+        rows_of_group.split = split;
+      }
       multiply(rows_of_group, panel, tokens, to, results_stride);
     });
   }
 
-  int64_t groups_together() const {
-    // These are split again for every part of the tokens.
-    constexpr int64_t kMost = std::is_same_v<Weight, SplitF32> ? 1 : kMostNearGroups;
-    const size_t weights_of_group = sizeof(Weight) * static_cast<size_t>(kGroup * depth);
-    const auto near = static_cast<int64_t>(kNearWeights / weights_of_group);
-    const int64_t fair = groups() / (kTakes * params->nth);
-    return std::max<int64_t>(1, std::min({near, fair, kMost}));
+  int64_t groups_together(int64_t panels) const {
+    if (static_cast<size_t>(panels) * panel_bytes<Token>(depth) <= kNear<Weight>.all_tokens) return 1;
+    const size_t group = kSplit ? split_bytes(depth) : sizeof(Weight) * static_cast<size_t>(kGroup * depth);
+    const auto near = static_cast<int64_t>(kNear<Weight>.weights / group);
+    const int64_t fair = groups() / (kNear<Weight>.takes * params->nth);
+    return std::max<int64_t>(1, std::min({near, fair, kNear<Weight>.groups}));
   }
 
-  /// Groups [first, end) with tokens [from, from + count), a part of the panels after the other.
+  /// Groups [first, end) with tokens [from, from + count), a part of the panels after the other. Groups from
+  /// `after` on are this thread's next.
   void multiply_groups(int64_t first, int64_t end, int64_t after, const std::byte* packed, int64_t from,
                        int64_t count) const {
     const size_t panel = panel_bytes<Token>(depth);
-    const int64_t near = end - first == 1 ? panels_of(count) : std::max<int64_t>(1, kNearTokens / panel);
-    for (int64_t p = 0; p < panels_of(count); p += near) {
+    std::byte* split = nullptr;
+    if constexpr (kSplit) {
+      split = split_place(end - first);
+      for (int64_t g = first; g < end; ++g) {
+        split_rows(group(g, groups()), split + static_cast<size_t>(g - first) * split_bytes(depth));
+      }
+    }
+    // Even: two panels are multiplied together.
+    const auto fitting = static_cast<int64_t>(kNear<Weight>.tokens / panel) / 2 * 2;
+    const int64_t near = end - first == 1 ? panels_of(count) : std::max<int64_t>(2, fitting);
+    const int64_t parts = (panels_of(count) + near - 1) / near;
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t p = part * near;
       const int64_t tokens_of_part = std::min(near * kLanes, count - p * kLanes);
       for (int64_t g = first; g < end; ++g) {
-        // The next rows are fetched once.
-        const int64_t next = p > 0 ? groups() : g + 1 < end ? g + 1 : after;
-        multiply(group(g, next), packed + static_cast<size_t>(p) * panel, tokens_of_part,
+        // The next rows are fetched once. These ones have been read if they are split: a share of those of
+        // the next take is fetched with each part.
+        const int64_t next = kSplit ? after + g - first : part > 0 ? groups() : g + 1 < end ? g + 1 : after;
+        WeightRows<Weight> rows_of_group = group(g, next);
+        if constexpr (kSplit) {
+          rows_of_group.split = split + static_cast<size_t>(g - first) * split_bytes(depth);
+          const int64_t from_row = kGroup * part / parts;
+          rows_of_group.next_rows = kGroup * (part + 1) / parts - from_row;
+          if (rows_of_group.next != nullptr) rows_of_group.next += from_row * weights_stride;
+        }
+        multiply(rows_of_group, packed + static_cast<size_t>(p) * panel, tokens_of_part,
                  results + (from + p * kLanes) * results_stride + g * kGroup, results_stride);
       }
     }
@@ -132,11 +169,12 @@ struct Product {
     }
     ggml_barrier(params->threadpool);
     std::memcpy(&packed, place, sizeof packed);
-    for (int64_t panel = params->ith; panel < panels; panel += params->nth)
+    const int64_t end = panels * (params->ith + 1) / params->nth;
+    for (int64_t panel = panels * params->ith / params->nth; panel < end; ++panel)
       pack_panel(panel, from, count, packed);
     ggml_barrier(params->threadpool);
     const int64_t all = groups();
-    const int64_t together = groups_together();
+    const int64_t together = groups_together(panels);
     const auto take = [&] { return together * ggml_threadpool_chunk_add(params->threadpool, 1); };
     int64_t next = params->ith * together < all ? take() : 0;
     for (int64_t at = params->ith * together; at < all; at = next, next = take())
@@ -155,7 +193,7 @@ struct Product {
       if (tokens <= kFewTokens) return compute_few();
     }
     if (tokens <= kLanes) return compute_one_panel();
-    const auto fitting = static_cast<int64_t>(kPacked<Weight> / panel_bytes<Token>(depth));
+    const auto fitting = static_cast<int64_t>(kPacked / panel_bytes<Token>(depth));
     const int64_t most = std::max(kLeastPanels, fitting) * kLanes;
     for (int64_t from = 0; from < tokens; from += most) compute_round(from, std::min(most, tokens - from));
   }

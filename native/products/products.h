@@ -130,6 +130,22 @@ size_t panel_bytes(int64_t depth) {
   return static_cast<size_t>(depth * kLanes) * 4 * kVectors;
 }
 
+/// Brings what a panel's rows have some steps later closer, or at their end what the next panel's have:
+/// another core has often written them.
+template <class Token>
+void fetch_tokens(const Token* rows, int64_t stride, int64_t depth, int64_t at, int64_t ahead) {
+  at += ahead;
+  if (at >= depth) {
+    at -= depth;
+    rows += kLanes * stride;
+  }
+  for (int64_t token = 0; token < kLanes; ++token) {
+    const auto* const from = reinterpret_cast<const char*>(rows + token * stride + at);
+    _mm_prefetch(from, _MM_HINT_T0);
+    _mm_prefetch(from + 64, _MM_HINT_T0);
+  }
+}
+
 /// Packs `count` tokens, at most kLanes; the rest is zero.
 template <class Token>
 void pack(const Token* rows, int64_t stride, int64_t count, int64_t depth, std::byte* panel);
@@ -141,7 +157,9 @@ struct WeightRows {
   int64_t stride;
   int64_t rows;
   int64_t depth;
-  const Weight* next;  // or null
+  const Weight* next;                         // or null
+  int64_t next_rows = kRowsTogether<Weight>;  // to be fetched of these
+  const std::byte* split = nullptr;           // of SplitF32: what split_rows made of the rows
 
   const Weight* row(int64_t r) const { return first + r * stride; }
 
@@ -150,6 +168,37 @@ struct WeightRows {
     if (next != nullptr) _mm_prefetch(reinterpret_cast<const char*>(next + r * stride + at), _MM_HINT_T0);
   }
 };
+
+/// Brings the next rows into the cache bit by bit, in as many turns as a product has: a processor waits if it
+/// is asked for more lines of memory at once than it can fetch.
+class Fetch {
+ public:
+  template <class Weight>
+  Fetch(const WeightRows<Weight>& weights, int64_t turns)
+      : at_(reinterpret_cast<const char*>(weights.next)),
+        left_(weights.next == nullptr ? 0 : lines_of(weights.next_rows * weights.stride * sizeof(Weight))),
+        each_((left_ + turns - 1) / turns) {}
+
+  void turn() {
+    for (int64_t i = 0; i < each_ && left_ > 0; ++i, --left_, at_ += kLine) _mm_prefetch(at_, _MM_HINT_T1);
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+  static int64_t lines_of(size_t bytes) { return static_cast<int64_t>(bytes) / kLine; }
+
+  const char* at_;
+  int64_t left_;
+  int64_t each_;
+};
+
+/// Bytes of a group's rows in three pieces.
+inline size_t split_bytes(int64_t depth) {
+  return 2 * panel_bytes<SplitF32>(depth);
+}
+
+/// Splits a group's rows, for every step three pieces of two registers of sixteen rows.
+void split_rows(const WeightRows<SplitF32>& weights, std::byte* to);
 
 /// Results with the tokens of all panels: c[token * c_stride + row].
 template <class Weight>

@@ -123,6 +123,7 @@ void tile(const Rows& rows, int64_t row, int64_t count, int64_t depth, const std
 template <class Token>
 void pack_blocks(const Token* rows, int64_t stride, int64_t count, int64_t depth, std::byte* panel) {
   for (int64_t b = 0; b < depth; ++b) {
+    if (b % 2 == 0) fetch_tokens(rows, stride, depth, b, 8);
     alignas(64) float scales[kLanes] = {};
     alignas(64) float sums[kLanes] = {};
     alignas(64) int32_t negative_sums[kLanes] = {};
@@ -168,7 +169,6 @@ TileRows rows_for_byte_tiles(const WeightRows<Block>& weights) {
     const Block* const row = weights.row(r);
     for (int64_t b = 0; b < depth; ++b) {
       const int64_t at = b * kLanes + r;
-      weights.fetch_next(r, b);
       scale[at] = from_half(row[b].scale);
       if constexpr (kHasLeast<Block>) least[at] = from_half(row[b].least);
       _mm256_store_si256(reinterpret_cast<__m256i*>(values + at * kTileRow), signed_values_of(row[b]));
@@ -184,7 +184,8 @@ void multiply_blocks(const WeightRows<Weight>& weights, const std::byte* panels,
                      int64_t c_stride) {
 #ifdef TAPLINE_BYTE_TILES
   if (weights.rows == kLanes && has_amx())
-    return multiply_byte_tiles(rows_for_byte_tiles(weights), panels, tokens, c, c_stride);
+    return multiply_byte_tiles(rows_for_byte_tiles(weights), panels, tokens,
+                               Fetch(weights, turns_of_byte_tiles(weights.depth, tokens)), c, c_stride);
 #endif
   thread_local Rows rows;
   rows.read(weights);

@@ -68,9 +68,18 @@ void round_blocks(const float* from, Q8_0* to) {
 void quantize_row_q8_0(const float* x, void* y, int64_t k) {
 #if TAPLINE_PRODUCTS == 16
   using namespace tapline::products;
+  // A thread rounds its part of row after row, which another core has often written: the next row is fetched
+  // from there meanwhile. It most likely is as far away as this one from the last.
+  thread_local uintptr_t last = 0;
+  const auto here = reinterpret_cast<uintptr_t>(x);
+  uintptr_t next = here + (here - last);
+  last = here;
   auto* to = static_cast<Q8_0*>(y);
-  for (; k >= kTogether * kBlock; k -= kTogether * kBlock, x += kTogether * kBlock, to += kTogether)
+  for (; k >= kTogether * kBlock; k -= kTogether * kBlock, x += kTogether * kBlock, to += kTogether) {
+    for (int64_t i = 0; i < kTogether * kBlock; i += 16, next += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T0);
     round_blocks(x, to);
+  }
   y = to;
 #endif
   if (k > 0) ggml_own_quantize_row_q8_0(x, y, k);

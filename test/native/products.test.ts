@@ -197,7 +197,8 @@ test("q8_0: activations are rounded as ggml rounds them, bit for bit", async () 
 });
 
 test("f32: rows in groups and tokens in parts equal passes of few tokens", async () => {
-  // Four groups of sixteen rows are multiplied together, and 300 tokens of 576 numbers in parts of 224.
+  // Four groups of sixteen rows are multiplied together, and 300 tokens of 576 numbers in parts of 224. With AMX, three of
+  // 32 rows and 300 tokens of 1,536 numbers in parts of 32.
   const shape = { blocks: 1, hidden: 576, feedForward: 1536, heads: 9, kvHeads: 3, vocabulary: 320 };
   await withModel("f32", shape, async (model, open) => {
     const context = await open(1);
