@@ -10,13 +10,17 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "ggml-cpu-impl.h"
 #include "ggml-impl.h"
 #include "ops.h"
 #include "scratch.h"
-#include "unroll.h"
 #include "vec.h"
+#if defined(__GNUC__)
+#include "attention_masks.h"
+#include "attention_tiles.h"
+#endif
 
 extern "C" void ggml_own_flash_attn_ext(const ggml_compute_params*, ggml_tensor*);
 
@@ -26,69 +30,8 @@ namespace {
 
 #if defined(__GNUC__)
 
-/// Rows per vector, each a query head's token; and cells that are converted to F32 together.
-constexpr int kRows = 16;
-constexpr int kCells = 16;
-typedef float Lanes __attribute__((vector_size(4 * kRows)));
-typedef double WideLanes __attribute__((vector_size(8 * kRows)));
-
-// The tile sizes that fit the registers. The order of sums does not depend on them.
-#if defined(__AVX512F__)
-constexpr int kCellTile = 8;
-constexpr int kWidthTile = 4;
-#else
-constexpr int kCellTile = 4;
-constexpr int kWidthTile = 1;
-#endif
-constexpr int kRowTile = 4;
-
-/// out[cell][row]: products of each query, `queries` [depth][row], with each key, [cell][depth].
-void multiply_keys(const float* queries, const float* keys, int64_t depth, float* out) {
-  for (int first = 0; first < kCells; first += kCellTile) {
-    Lanes sums[kCellTile] = {};
-    const float* const own = keys + first * depth;
-    for (int64_t d = 0; d < depth; ++d) {
-      const Lanes query = *reinterpret_cast<const Lanes*>(queries + d * kRows);
-      TAPLINE_UNROLL for (int c = 0; c < kCellTile; ++c) {
-        sums[c] += query * own[c * depth + d];
-      }
-    }
-    for (int c = 0; c < kCellTile; ++c) *reinterpret_cast<Lanes*>(out + (first + c) * kRows) = sums[c];
-  }
-}
-
-/// out[row][width] += weights[cell][row] * values[cell][width], cell after cell.
-template <int kCount, int kVectors>
-void add_values(const float* weights, const float* values, int64_t width, float* out) {
-  Lanes sums[kCount][kVectors];
-  for (int r = 0; r < kCount; ++r) {
-    for (int v = 0; v < kVectors; ++v)
-      sums[r][v] = *reinterpret_cast<const Lanes*>(out + r * width + v * kRows);
-  }
-  for (int cell = 0; cell < kCells; ++cell) {
-    Lanes value[kVectors];
-    TAPLINE_UNROLL for (int v = 0; v < kVectors; ++v) {
-      value[v] = *reinterpret_cast<const Lanes*>(values + cell * width + v * kRows);
-    }
-    TAPLINE_UNROLL for (int r = 0; r < kCount; ++r) {
-      const float weight = weights[cell * kRows + r];
-      TAPLINE_UNROLL for (int v = 0; v < kVectors; ++v) {
-        sums[r][v] += value[v] * weight;
-      }
-    }
-  }
-  for (int r = 0; r < kCount; ++r) {
-    for (int v = 0; v < kVectors; ++v) *reinterpret_cast<Lanes*>(out + r * width + v * kRows) = sums[r][v];
-  }
-}
-
-template <int kCount>
-void add_values_of_rows(const float* weights, const float* values, int64_t width, float* out) {
-  int64_t at = 0;
-  for (; at + kWidthTile * kRows <= width; at += kWidthTile * kRows)
-    add_values<kCount, kWidthTile>(weights, values + at, width, out + at);
-  for (; at < width; at += kRows) add_values<kCount, 1>(weights, values + at, width, out + at);
-}
+/// Keys and values of a head in F32, in bytes, that a thread keeps for all of its tiles.
+constexpr int64_t kKept = int64_t{512} << 10U;
 
 void to_float(ggml_type type, const void* from, float* to, int64_t count) {
   if (type == GGML_TYPE_F16) {
@@ -135,18 +78,27 @@ class Attention {
     const int64_t tiles = (rows_ + tile_ - 1) / tile_;
     if (params_->ith == 0) ggml_threadpool_chunk_set(params_->threadpool, params_->nth);
     ggml_barrier(params_->threadpool);
+    Blocks blocks(*this, tiles > params_->nth);
     for (int64_t at = params_->ith; at < tiles * heads;
          at = ggml_threadpool_chunk_add(params_->threadpool, 1)) {
       const int64_t head = at / tiles;
+      const Head of{head % k_->ne[2], head / k_->ne[2]};
+      blocks.turn_to(of);
       // The last rows see the most cells: they are first, so that threads end together.
-      compute_tile(head % k_->ne[2], head / k_->ne[2], (tiles - 1 - at % tiles) * tile_);
+      compute_tile(of, blocks, (tiles - 1 - at % tiles) * tile_);
     }
   }
 
  private:
+  struct Head {
+    int64_t key;
+    int64_t batch;
+
+    bool operator!=(const Head& other) const { return key != other.key || batch != other.batch; }
+  };
+
   struct Memory {
     float* queries;  // [depth][row]
-    float* block;    // [cell][depth or width]
     float* weights;  // [cell][row], of the blocks that any row sees
     float* sums;     // [row][width]
     float* masks;    // [row][cell] of a block
@@ -157,54 +109,103 @@ class Attention {
     thread_local Scratch scratch;
     const auto floats = [](int64_t count) { return static_cast<size_t>((count + 15) / 16 * 16); };
     const int64_t padded = (cells_ + kCells - 1) / kCells * kCells;
-    const size_t sizes[] = {floats(depth_ * kRows), floats(kCells * std::max(depth_, width_)),
-                            floats(padded * kRows), floats(kRows * width_),
+    const size_t sizes[] = {floats(depth_ * kRows), floats(padded * kRows), floats(kRows * width_),
                             floats(kRows * kCells), floats(padded / kCells)};
     size_t all = 0;
     for (const size_t size : sizes) all += size;
     auto* at = reinterpret_cast<float*>(scratch.at_least(all * sizeof(float)));
-    float* parts[6];
-    for (int i = 0; i < 6; ++i) {
+    float* parts[5];
+    for (int i = 0; i < 5; ++i) {
       parts[i] = at;
       at += sizes[i];
     }
-    return {parts[0], parts[1], parts[2], parts[3], parts[4], reinterpret_cast<int32_t*>(parts[5])};
+    return {parts[0], parts[1], parts[2], parts[3], reinterpret_cast<int32_t*>(parts[4])};
   }
 
-  /// A tile's rows [first, first + count) of a key head: token after token, of each the heads that share it.
-  void compute_tile(int64_t key_head, int64_t batch, int64_t first) const {
+  /// Blocks of a head's keys and values as F32, [cell][depth or width]; cells after the last one are zero.
+  /// Tiles read the same blocks, so they are kept for all of them if they fit.
+  class Blocks {
+   public:
+    Blocks(const Attention& of, bool shared)
+        : of_(of),
+          count_((of.cells_ + kCells - 1) / kCells),
+          kept_(shared && count_ * kCells * (of.depth_ + of.width_) * int64_t{sizeof(float)} <= kKept) {
+      thread_local Scratch scratch;
+      thread_local std::vector<char> known;
+      const int64_t numbers = kept_ ? count_ * (of.depth_ + of.width_) : std::max(of.depth_, of.width_);
+      memory_ =
+          reinterpret_cast<float*>(scratch.at_least(static_cast<size_t>(numbers * kCells) * sizeof(float)));
+      known_ = &known;
+    }
+
+    void turn_to(Head head) {
+      if (!(head != head_)) return;
+      head_ = head;
+      known_->assign(static_cast<size_t>(2 * count_), 0);
+    }
+
+    const float* keys(int64_t cell) { return block(of_.k_, cell, of_.depth_, 0); }
+    const float* values(int64_t cell) { return block(of_.v_, cell, of_.width_, 1); }
+
+   private:
+    const float* block(const ggml_tensor* from, int64_t cell, int64_t size, int64_t which) {
+      if (!kept_) {
+        of_.read(from, cell, head_, size, memory_);
+        return memory_;
+      }
+      const int64_t index = cell / kCells;
+      float* const own = memory_ + (which * count_ * of_.depth_ + index * size) * kCells;
+      char& known = (*known_)[static_cast<size_t>(which * count_ + index)];
+      if (known == 0) of_.read(from, cell, head_, size, own);
+      known = 1;
+      return own;
+    }
+
+    const Attention& of_;
+    int64_t count_;
+    bool kept_;
+    float* memory_ = nullptr;
+    std::vector<char>* known_ = nullptr;
+    Head head_{-1, -1};
+  };
+
+  /// A tile's rows [first, first + count) of a head: token after token, of each the heads that share it.
+  void compute_tile(Head of, Blocks& blocks, int64_t first) const {
     const auto count = static_cast<int>(std::min(tile_, rows_ - first));
     const Memory memory = this->memory();
+    const float* queries[kRows];
+    for (int r = 0; r < count; ++r) {
+      queries[r] = at<float>(q_, token(first + r), head(of.key, first + r), of.batch);
+      // Another core has often written them.
+      for (int64_t d = 0; d < depth_; d += kRows) __builtin_prefetch(queries[r] + d);
+    }
     std::memset(memory.queries, 0, static_cast<size_t>(depth_) * kRows * sizeof(float));
     for (int r = 0; r < count; ++r) {
-      const auto* query = at<float>(q_, token(first + r), head(key_head, first + r), batch);
-      for (int64_t d = 0; d < depth_; ++d) memory.queries[d * kRows + r] = query[d];
+      for (int64_t d = 0; d < depth_; ++d) memory.queries[d * kRows + r] = queries[r][d];
     }
     Lanes most = {};
-    const int blocks = score(memory, key_head, batch, first, count, most);
-    finish_scores(memory, key_head, first, count, blocks, most);
+    const int seen = score(memory, of, blocks, first, count, most);
+    finish_scores(memory, of.key, first, count, seen, most);
     std::memset(memory.sums, 0, static_cast<size_t>(count) * width_ * sizeof(float));
-    for (int b = 0; b < blocks; ++b) {
-      read(v_, memory.blocks[b], key_head, batch, width_, memory.block);
-      add_block(memory.weights + b * kCells * kRows, memory.block, count, memory.sums);
-    }
-    write(memory, key_head, batch, first, count);
+    for (int b = 0; b < seen; ++b)
+      add_block(memory.weights + b * kCells * kRows, blocks.values(memory.blocks[b]), count, memory.sums);
+    write(memory, of, first, count);
   }
 
   /// Scores of the blocks that any row sees; `most` becomes the largest of each row.
-  int score(const Memory& memory, int64_t key_head, int64_t batch, int64_t first, int count,
-            Lanes& most) const {
+  int score(const Memory& memory, Head of, Blocks& blocks, int64_t first, int count, Lanes& most) const {
     for (int r = 0; r < kRows; ++r) most[r] = -INFINITY;
-    const MaskRows mask_rows(*this, key_head, batch, first, count);
-    int blocks = 0;
+    const MaskRows mask_rows = masks_of(of, first, count);
+    int found = 0;
     for (int64_t cell = 0; cell < cells_; cell += kCells) {
+      cell = mask_rows.skip(cell);
+      if (cell >= cells_) break;
       const Seen seen = mask_rows.seen(cell);
       if (seen == Seen::kNothing) continue;
       if (seen == Seen::kMasked) mask_rows.read(cell, memory.masks);
-      float* const own = memory.weights + static_cast<int64_t>(blocks) * kCells * kRows;
-      memory.blocks[blocks++] = static_cast<int32_t>(cell);
-      read(k_, cell, key_head, batch, depth_, memory.block);
-      multiply_keys(memory.queries, memory.block, depth_, own);
+      float* const own = memory.weights + static_cast<int64_t>(found) * kCells * kRows;
+      memory.blocks[found++] = static_cast<int32_t>(cell);
+      multiply_keys(memory.queries, blocks.keys(cell), depth_, own);
       for (int i = 0; i < kCells * kRows; ++i) own[i] *= scale_;
       if (softcap_ != 0.0F) {
         for (int i = 0; i < kCells * kRows; ++i) own[i] = softcap_ * std::tanh(own[i]);
@@ -219,7 +220,17 @@ class Attention {
         most = scores > most ? scores : most;
       }
     }
-    return blocks;
+    return found;
+  }
+
+  MaskRows masks_of(Head of, int64_t first, int count) const {
+    MaskRows rows(cells_, mask_ != nullptr);
+    for (int r = 0; r < count && mask_ != nullptr; ++r) {
+      const int64_t own = head(of.key, first + r);
+      rows.add(at<ggml_fp16_t>(mask_, token(first + r), own % mask_->ne[2], of.batch % mask_->ne[3]),
+               slope(own));
+    }
+    return rows;
   }
 
   /// Scores to weights that add up to one.
@@ -237,92 +248,29 @@ class Attention {
     for (int c = 0; c < cells; ++c) *reinterpret_cast<Lanes*>(memory.weights + c * kRows) -= most;
     // ggml's exp, on whole vectors, so that every number is computed in the same way.
     ggml_vec_soft_max_f32(cells * kRows, memory.weights, memory.weights, 0.0F);
-    WideLanes sum = {};
-    for (int c = 0; c < cells; ++c)
-      sum += __builtin_convertvector(*reinterpret_cast<const Lanes*>(memory.weights + c * kRows), WideLanes);
+    alignas(64) double sums[kRows];
+    for (int half = 0; half < kRows; half += kRows / 2) {
+      WideLanes sum = {};
+      for (int c = 0; c < cells; ++c) {
+        const float* const weights = memory.weights + c * kRows + half;
+        sum += __builtin_convertvector(*reinterpret_cast<const HalfLanes*>(weights), WideLanes);
+      }
+      *reinterpret_cast<WideLanes*>(sums + half) = sum;
+    }
     Lanes factor;
     for (int r = 0; r < kRows; ++r) {
       const double all =
-          sum[r] + (sinks_ == nullptr ? 0.0 : std::exp(static_cast<double>(sinks[r] - most[r])));
+          sums[r] + (sinks_ == nullptr ? 0.0 : std::exp(static_cast<double>(sinks[r] - most[r])));
       factor[r] = all == 0.0 ? 0.0F : static_cast<float>(1.0 / all);
     }
     for (int c = 0; c < cells; ++c) *reinterpret_cast<Lanes*>(memory.weights + c * kRows) *= factor;
   }
 
-  enum class Seen { kNothing, kMasked, kAll };
-
-  /// Where the masks of a tile's rows are. Heads of a token mostly share one row of the mask.
-  class MaskRows {
-   public:
-    MaskRows(const Attention& of, int64_t key_head, int64_t batch, int64_t first, int count)
-        : cells_(of.cells_), masked_(of.mask_ != nullptr) {
-      const ggml_tensor* const mask = of.mask_;
-      for (int r = 0; r < count && masked_; ++r) {
-        const int64_t head = of.head(key_head, first + r);
-        rows_[r] = of.at<ggml_fp16_t>(mask, of.token(first + r), head % mask->ne[2], batch % mask->ne[3]);
-        slopes_[r] = of.slope(head);
-        if (r == 0 || rows_[r] != rows_[r - 1]) different_[different_count_++] = rows_[r];
-      }
-    }
-
-    /// The cells of a block that the rows see; those after the last one are masked.
-    Seen seen(int64_t cell) const {
-      const bool whole = cell + kCells <= cells_;
-      if (!masked_) return whole ? Seen::kAll : Seen::kMasked;
-      if (!whole) return Seen::kMasked;
-      bool any = false;
-      bool all = true;
-      for (int i = 0; i < different_count_; ++i) {
-        const Seen own = seen(different_[i] + cell);
-        any = any || own != Seen::kNothing;
-        all = all && own == Seen::kAll;
-      }
-      return !any ? Seen::kNothing : all ? Seen::kAll : Seen::kMasked;
-    }
-
-    /// A block's masks, [row][cell], which are added to scores.
-    void read(int64_t cell, float* masks) const {
-      const auto cells = static_cast<int>(std::min<int64_t>(kCells, cells_ - cell));
-      for (int r = 0; r < kRows; ++r, masks += kCells) {
-        std::fill(masks, masks + cells, 0.0F);
-        std::fill(masks + cells, masks + kCells, -INFINITY);
-        if (rows_[r] == nullptr) continue;
-        for (int c = 0; c < cells; ++c) masks[c] = slopes_[r] * GGML_CPU_FP16_TO_FP32(rows_[r][cell + c]);
-      }
-    }
-
-   private:
-    /// Most rows see a whole block or nothing of it, which needs no masks.
-    static Seen seen(const ggml_fp16_t* masks) {
-      uint64_t fours[kCells / 4];
-      std::memcpy(fours, masks, sizeof fours);
-      uint64_t either = 0;
-      uint64_t both = ~uint64_t{0};
-      for (const uint64_t four : fours) {
-        either |= four;
-        both &= four;
-      }
-      constexpr uint64_t kFourInfinities = 0xFC00FC00FC00FC00;  // negative ones
-      return either == 0                                            ? Seen::kAll
-             : either == kFourInfinities && both == kFourInfinities ? Seen::kNothing
-                                                                    : Seen::kMasked;
-    }
-
-    int64_t cells_;
-    bool masked_;
-    const ggml_fp16_t* rows_[kRows] = {};
-    float slopes_[kRows] = {};
-    const ggml_fp16_t* different_[kRows] = {};
-    int different_count_ = 0;
-  };
-
-  /// A block of keys or values as F32; cells after the last one are zero.
-  void read(const ggml_tensor* from, int64_t cell, int64_t key_head, int64_t batch, int64_t size,
-            float* to) const {
+  void read(const ggml_tensor* from, int64_t cell, Head of, int64_t size, float* to) const {
     const int64_t group = q_->ne[3] / from->ne[3];
     for (int64_t c = 0; c < kCells; ++c, to += size) {
       if (cell + c < cells_) {
-        to_float(from->type, at<char>(from, cell + c, key_head, batch / group), to, size);
+        to_float(from->type, at<char>(from, cell + c, of.key, of.batch / group), to, size);
       } else {
         std::fill(to, to + size, 0.0F);
       }
@@ -345,10 +293,10 @@ class Attention {
     }
   }
 
-  void write(const Memory& memory, int64_t key_head, int64_t batch, int64_t first, int count) const {
+  void write(const Memory& memory, Head of, int64_t first, int count) const {
     for (int r = 0; r < count; ++r) {
-      auto* const to = static_cast<char*>(dst_->data) + head(key_head, first + r) * dst_->nb[1] +
-                       token(first + r) * dst_->nb[2] + batch * dst_->nb[3];
+      auto* const to = static_cast<char*>(dst_->data) + head(of.key, first + r) * dst_->nb[1] +
+                       token(first + r) * dst_->nb[2] + of.batch * dst_->nb[3];
       std::memcpy(to, memory.sums + r * width_, static_cast<size_t>(width_) * sizeof(float));
     }
   }
