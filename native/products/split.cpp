@@ -17,8 +17,8 @@ constexpr int kPieces = 3;
 /// Numbers of a row in a register.
 constexpr int64_t kStep = 32;
 
-/// Registers 0 to 3 are sums of 16 by 16 numbers; of the operands, 4 and 5 have rows of weights, 6 and 7
-/// tokens.
+/// Registers 0 to 3 are sums of 16 by 16 numbers, a row a token; of the operands, 4 and 5 have weights, 6 and
+/// 7 tokens.
 constexpr RegisterForms kForms = {{16, 16, 16, 16, 16, 16, 16, 16}, {64, 64, 64, 64, 64, 64, 64, 64}};
 
 int64_t steps_of(int64_t depth) {
@@ -50,10 +50,10 @@ Floats load_at(const float* row, int64_t at, int64_t depth) {
 /// Adds the products of registers 4 and 5 with 6 and, of two panels, 7.
 template <int kPanels>
 void add_all() {
-  add_halves<0, 4, 6>();
-  if constexpr (kPanels == 2) add_halves<1, 4, 7>();
-  add_halves<2, 5, 6>();
-  if constexpr (kPanels == 2) add_halves<3, 5, 7>();
+  add_halves<0, 6, 4>();
+  if constexpr (kPanels == 2) add_halves<1, 7, 4>();
+  add_halves<2, 6, 5>();
+  if constexpr (kPanels == 2) add_halves<3, 7, 5>();
 }
 
 template <int kPanels>
@@ -67,10 +67,32 @@ void load_weights(const std::byte* rows) {
   load_register<5>(rows + kRegister, 64);
 }
 
-/// Two registers of rows against one or two panels; the results of 16 rows with a panel are one of `out`.
+/// Where a product's results go: c[token * stride + row].
+struct Results {
+  float* c;
+  int64_t stride;
+  int64_t rows;
+  int64_t tokens;
+
+  /// Those of a register, from a row and a token on; there may be fewer than it holds, or none.
+  template <int kSum>
+  void store(int64_t row, int64_t token) const {
+    const int64_t rows_left = std::min(kLanes, rows - row);
+    const int64_t tokens_left = std::min(kLanes, tokens - token);
+    if (rows_left <= 0 || tokens_left <= 0) return;
+    float* const to = c + token * stride + row;
+    if (rows_left == kLanes && tokens_left == kLanes)
+      return store_register<kSum>(to, stride * static_cast<int64_t>(sizeof(float)));
+    Floats whole[kLanes];
+    store_register<kSum>(whole, kLanes * sizeof(float));
+    for (int64_t i = 0; i < tokens_left; ++i) store_first(rows_left, to + i * stride, whole[i]);
+  }
+};
+
+/// Two registers of rows against one or two panels.
 template <int kPanels>
 void multiply_panels(const WeightRows<SplitF32>& weights, const std::byte* panel, int64_t panel_stride,
-                     Fetch& fetch, Floats (*out)[kLanes]) {
+                     Fetch& fetch, const Results& results) {
   const std::byte* const rows = weights.split;
   const int64_t steps = steps_of(weights.depth);
   clear_register<0>();
@@ -99,50 +121,55 @@ void multiply_panels(const WeightRows<SplitF32>& weights, const std::byte* panel
     load_tokens<kPanels>(panel + s * kPieces * kRegister, panel_stride);
     add_all<kPanels>();
   }
-  store_register<0>(out[0], 64);
-  store_register<1>(out[1], 64);
-  store_register<2>(out[2], 64);
-  store_register<3>(out[3], 64);
+  results.store<0>(0, 0);
+  results.store<1>(0, kLanes);
+  results.store<2>(kLanes, 0);
+  results.store<3>(kLanes, kLanes);
 }
 
 }  // namespace
 
+/// For every step three registers of sixteen rows and three of the others: pairs of numbers side by side.
 void split_rows(const WeightRows<SplitF32>& weights, std::byte* to) {
   constexpr int64_t kRows = kRowsTogether<SplitF32>;
   for (int64_t s = 0; s < steps_of(weights.depth); ++s, to += kPieces * 2 * kRegister) {
-    for (int64_t r = 0; r < kRows; ++r) {
-      const float* const row = &weights.row(r)->value;
-      const auto numbers = [&](int64_t at) {
-        return r < weights.rows ? load_at(row, s * kStep + at, weights.depth) : zeros();
-      };
-      const Pieces pieces(numbers(0), numbers(kLanes));
-      TAPLINE_UNROLL for (int i = 0; i < kPieces; ++i) {
-        _mm512_store_si512(to + i * 2 * kRegister + r * 64, pieces.piece[i]);
+    for (int64_t first = 0; first < kRows; first += kLanes) {
+      Floats halves[2][kLanes];
+      for (int64_t half = 0; half < 2; ++half) {
+        for (int64_t r = 0; r < kLanes; ++r) {
+          const bool is = first + r < weights.rows;
+          halves[half][r] =
+              is ? load_at(&weights.row(first + r)->value, s * kStep + half * kLanes, weights.depth)
+                 : zeros();
+        }
+        transpose(halves[half]);
+      }
+      for (int64_t pair = 0; pair < kLanes; ++pair) {
+        const Pieces pieces(halves[0][pair], halves[1][pair]);
+        TAPLINE_UNROLL for (int i = 0; i < kPieces; ++i) {
+          _mm512_store_si512(to + i * 2 * kRegister + first / kLanes * kRegister + pair * 64,
+                             pieces.piece[i]);
+        }
       }
     }
   }
 }
 
-/// A panel has three registers for every step of a row: pairs of numbers of sixteen tokens side by side.
+/// A panel has three registers for every step of a row, a row a token.
 template <>
 void pack(const SplitF32* rows, int64_t stride, int64_t count, int64_t depth, std::byte* panel) {
-  for (int64_t s = 0; s < steps_of(depth); ++s) {
+  for (int64_t s = 0; s < steps_of(depth); ++s, panel += kPieces * kRegister) {
     fetch_tokens(rows, stride, depth, s * kStep, 4 * kStep);
-    Floats v[2][kLanes];
-    for (int64_t half = 0; half < 2; ++half) {
-      for (int64_t token = 0; token < kLanes; ++token) {
-        const float* const row = &rows[token * stride].value;
-        v[half][token] = token < count ? load_at(row, s * kStep + half * kLanes, depth) : zeros();
-      }
-      transpose(v[half]);
-    }
-    for (int64_t pair = 0; pair < kLanes; ++pair, panel += 64) {
-      const Pieces pieces(v[0][pair], v[1][pair]);
+    for (int64_t token = 0; token < kLanes; ++token) {
+      const float* const row = &rows[token * stride].value;
+      const auto numbers = [&](int64_t at) {
+        return token < count ? load_at(row, s * kStep + at, depth) : zeros();
+      };
+      const Pieces pieces(numbers(0), numbers(kLanes));
       TAPLINE_UNROLL for (int i = 0; i < kPieces; ++i) {
-        _mm512_store_si512(panel + i * kRegister, pieces.piece[i]);
+        _mm512_store_si512(panel + i * kRegister + token * 64, pieces.piece[i]);
       }
     }
-    panel += (kPieces - 1) * kRegister;
   }
 }
 
@@ -152,20 +179,12 @@ void multiply(const WeightRows<SplitF32>& weights, const std::byte* panels, int6
   Fetch fetch(weights, (tokens + 2 * kLanes - 1) / (2 * kLanes) * steps_of(weights.depth));
   const auto panel_stride = static_cast<int64_t>(panel_bytes<SplitF32>(weights.depth));
   const MatrixRegisters registers(kForms);
-  Floats results[4][kLanes];
   for (int64_t token = 0; token < tokens; token += 2 * kLanes, panels += 2 * panel_stride) {
-    const int64_t left = tokens - token;
-    if (left > kLanes) {
+    const Results results{c + token * c_stride, c_stride, weights.rows, tokens - token};
+    if (tokens - token > kLanes) {
       multiply_panels<2>(weights, panels, panel_stride, fetch, results);
     } else {
       multiply_panels<1>(weights, panels, panel_stride, fetch, results);
-    }
-    for (int64_t i = 0; i < 4; ++i) {
-      const int64_t rows_left = weights.rows - i / 2 * kLanes;
-      const int64_t tokens_left = left - i % 2 * kLanes;
-      if (rows_left <= 0 || tokens_left <= 0) continue;
-      store(results[i], std::min(rows_left, kLanes), tokens_left,
-            c + (token + i % 2 * kLanes) * c_stride + i / 2 * kLanes, c_stride);
     }
   }
 }
