@@ -94,7 +94,7 @@ class Attention {
     int64_t key;
     int64_t batch;
 
-    bool operator!=(const Head& other) const { return key != other.key || batch != other.batch; }
+    bool operator==(const Head& other) const { return key == other.key && batch == other.batch; }
   };
 
   struct Memory {
@@ -131,17 +131,15 @@ class Attention {
           count_((of.cells_ + kCells - 1) / kCells),
           kept_(shared && count_ * kCells * (of.depth_ + of.width_) * int64_t{sizeof(float)} <= kKept) {
       thread_local Scratch scratch;
-      thread_local std::vector<char> known;
       const int64_t numbers = kept_ ? count_ * (of.depth_ + of.width_) : std::max(of.depth_, of.width_);
       memory_ =
           reinterpret_cast<float*>(scratch.at_least(static_cast<size_t>(numbers * kCells) * sizeof(float)));
-      known_ = &known;
     }
 
     void turn_to(Head head) {
-      if (!(head != head_)) return;
+      if (head == head_) return;
       head_ = head;
-      known_->assign(static_cast<size_t>(2 * count_), 0);
+      if (kept_) known_.assign(static_cast<size_t>(2 * count_), 0);
     }
 
     const float* keys(int64_t cell) { return block(of_.k_, cell, of_.depth_, 0); }
@@ -155,7 +153,7 @@ class Attention {
       }
       const int64_t index = cell / kCells;
       float* const own = memory_ + (which * count_ * of_.depth_ + index * size) * kCells;
-      char& known = (*known_)[static_cast<size_t>(which * count_ + index)];
+      char& known = known_[static_cast<size_t>(which * count_ + index)];
       if (known == 0) of_.read(from, cell, head_, size, own);
       known = 1;
       return own;
@@ -165,7 +163,7 @@ class Attention {
     int64_t count_;
     bool kept_;
     float* memory_ = nullptr;
-    std::vector<char>* known_ = nullptr;
+    std::vector<char> known_;  // whether a block of keys, or of values, has been read
     Head head_{-1, -1};
   };
 

@@ -31,9 +31,9 @@ namespace {
 constexpr size_t kPacked = size_t{8} << 20U;
 constexpr int64_t kLeastPanels = 4;
 
-/// What a thread takes at a time. Bytes of packed tokens, and of groups of rows, that stay in a core's own
-/// cache: each panel is read from further away once for several groups. Threads end together if groups are
-/// few enough for some takes each.
+/// Limits of a take, the groups of rows that a thread multiplies with all tokens: bytes of packed tokens, and
+/// of groups, that stay in a core's own cache, so each panel is read from further away once for several
+/// groups. Threads end together if groups are few enough for some takes each.
 struct Near {
   size_t tokens = size_t{512} << 10U;
   size_t weights = size_t{512} << 10U;
@@ -81,19 +81,13 @@ struct Product {
             (next + 1) * kGroup <= rows ? first(next) : nullptr};
   }
 
-  /// Memory of this thread for that many split groups.
-  std::byte* split_place(int64_t count) const {
-    thread_local Scratch scratch;
-    return scratch.at_least(static_cast<size_t>(count) * split_bytes(depth));
-  }
-
   /// Every thread takes as many groups in a row as the others.
   template <class Multiply>
   void share_groups(const Multiply& multiply_group) const {
     const int64_t all = groups();
     const int64_t end = all * (params->ith + 1) / params->nth;
     for (int64_t at = all * params->ith / params->nth; at < end; ++at)
-      multiply_group(group(at, at + 1 < end ? at + 1 : all), results + at * kGroup);
+      multiply_group(at, at + 1 < end ? at + 1 : all);
   }
 
   /// As many tokens as a panel or fewer: every thread packs them, so threads do not wait for each other.
@@ -101,14 +95,7 @@ struct Product {
     thread_local Scratch scratch;
     std::byte* const panel = scratch.at_least(panel_bytes<Token>(depth));
     pack_panel(0, 0, tokens, panel);
-    share_groups([&](WeightRows<Weight> rows_of_group, float* to) {
-      if constexpr (kSplit) {
-        std::byte* const split = split_place(1);
-        split_rows(rows_of_group, split);
-        rows_of_group.split = split;
-      }
-      multiply(rows_of_group, panel, tokens, to, results_stride);
-    });
+    share_groups([&](int64_t at, int64_t next) { multiply_groups(at, at + 1, next, panel, 0, tokens); });
   }
 
   int64_t groups_together(int64_t panels) const {
@@ -123,10 +110,11 @@ struct Product {
   /// `after` on are this thread's next.
   void multiply_groups(int64_t first, int64_t end, int64_t after, const std::byte* packed, int64_t from,
                        int64_t count) const {
+    thread_local Scratch scratch;
     const size_t panel = panel_bytes<Token>(depth);
     std::byte* split = nullptr;
     if constexpr (kSplit) {
-      split = split_place(end - first);
+      split = scratch.at_least(static_cast<size_t>(end - first) * split_bytes(depth));
       for (int64_t g = first; g < end; ++g) {
         split_rows(group(g, groups()), split + static_cast<size_t>(g - first) * split_bytes(depth));
       }
@@ -183,8 +171,8 @@ struct Product {
   }
 
   void compute_few() const {
-    share_groups([&](const WeightRows<Weight>& rows_of_group, float* to) {
-      multiply_few(rows_of_group, inputs, inputs_stride, tokens, to, results_stride);
+    share_groups([&](int64_t at, int64_t next) {
+      multiply_few(group(at, next), inputs, inputs_stride, tokens, results + at * kGroup, results_stride);
     });
   }
 

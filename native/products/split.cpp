@@ -7,7 +7,9 @@
 
 #ifdef TAPLINE_AMX
 
-#include "tile.h"
+#include <algorithm>
+
+#include "lanes.h"
 
 namespace tapline::products {
 
@@ -37,6 +39,13 @@ struct Pieces {
       piece[i] = _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(low), 16), _mm512_castps_si512(upper));
       low = _mm512_sub_ps(low, _mm512_and_ps(low, mask));
       high = _mm512_sub_ps(high, upper);
+    }
+  }
+
+  /// A piece each to registers that lie `apart` bytes from each other.
+  void store(std::byte* to, int64_t apart) const {
+    TAPLINE_UNROLL for (int i = 0; i < kPieces; ++i) {
+      _mm512_store_si512(to + i * apart, piece[i]);
     }
   }
 };
@@ -145,11 +154,8 @@ void split_rows(const WeightRows<SplitF32>& weights, std::byte* to) {
         transpose(halves[half]);
       }
       for (int64_t pair = 0; pair < kLanes; ++pair) {
-        const Pieces pieces(halves[0][pair], halves[1][pair]);
-        TAPLINE_UNROLL for (int i = 0; i < kPieces; ++i) {
-          _mm512_store_si512(to + i * 2 * kRegister + first / kLanes * kRegister + pair * 64,
-                             pieces.piece[i]);
-        }
+        Pieces(halves[0][pair], halves[1][pair])
+            .store(to + first / kLanes * kRegister + pair * 64, 2 * kRegister);
       }
     }
   }
@@ -165,10 +171,7 @@ void pack(const SplitF32* rows, int64_t stride, int64_t count, int64_t depth, st
       const auto numbers = [&](int64_t at) {
         return token < count ? load_at(row, s * kStep + at, depth) : zeros();
       };
-      const Pieces pieces(numbers(0), numbers(kLanes));
-      TAPLINE_UNROLL for (int i = 0; i < kPieces; ++i) {
-        _mm512_store_si512(panel + i * kRegister + token * 64, pieces.piece[i]);
-      }
+      Pieces(numbers(0), numbers(kLanes)).store(panel + token * 64, kRegister);
     }
   }
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Shape } from "../../../bench/models/random-model.js";
 import { writeModel } from "../../../bench/models/random-model.js";
+import { transpose } from "../../../src/formats/dictionaries/dictionary.js";
 import { decodeSafetensors, type Tensor } from "../../../src/formats/safetensors.js";
 import { Dictionaries } from "../../../src/library/index.js";
 import {
@@ -94,10 +95,7 @@ export async function writeTrained(
     const { tensors } = decodeSafetensors(readFileSync(path));
     const numbers = (name: string) => (tensors.get(name) as Tensor).data as Float32Array;
     const [width, features] = (tensors.get("W_enc") as Tensor).shape as [number, number];
-    const turned = numbers("W_enc");
-    const encoder = new Float32Array(turned.length);
-    for (let i = 0; i < width; i++)
-      for (let f = 0; f < features; f++) encoder[f * width + i] = turned[i * features + f] as number;
+    const encoder = transpose(numbers("W_enc"), width, features);
     writeTranscoder(set, layer, {
       ...{ width, features, encoder, decoder: numbers("W_dec"), skip: numbers("W_skip") },
       ...{ encoderBias: numbers("b_enc"), decoderBias: numbers("b_dec"), threshold: numbers("threshold") },
