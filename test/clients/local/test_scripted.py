@@ -13,12 +13,13 @@ import tempfile
 import threading
 import unittest
 import urllib.error
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from scripted import Scripted, send, send_json
-from tapline_lab import Lab, ServingModel, TaplineError
+from tapline_lab import Lab, ServingModel, TaplineError, connect
 
 ID = "0123456789abcdef0123456789abcdef"
 
@@ -288,6 +289,25 @@ class TestServing(unittest.TestCase):
         self.assertEqual(
             json.loads(service.seen[1][2]), {"model": "m", "prompt": "p", "max_input_tokens": 128}
         )
+
+    def test_connecting_waits_while_the_server_loads_its_model(self) -> None:
+        loading = {"error": {"message": "The model is loading; retry in a moment."}}
+        loaded = {"model": "m", "n_layer": 2, "n_embd": 8, "serving_activations": True}
+
+        def answer(handler: BaseHTTPRequestHandler, *_: Any) -> None:
+            send_json(handler, *((503, loading) if len(service.seen) < 3 else (200, loaded)))
+
+        with Scripted(answer) as service:
+            self.assertEqual(connect(service.port).name, "m")
+            self.assertEqual(len(service.seen), 3)
+        with Scripted(lambda handler, *_: send_json(handler, 503, loading)) as service:
+            with self.assertRaisesRegex(TaplineError, "^The model is loading; retry in a moment.$"):
+                connect(service.port, timeout=1)
+            self.assertGreater(len(service.seen), 1)
+        with Scripted(lambda handler, *_: send_json(handler, 404, {"error": "no"})) as service:
+            with self.assertRaisesRegex(TaplineError, "^no$"):
+                connect(service.port)
+            self.assertEqual(len(service.seen), 1)
 
     def test_a_server_without_a_model_is_an_error(self) -> None:
         with Scripted(lambda handler, *_: send_json(handler, 200, {"model": None})) as service:

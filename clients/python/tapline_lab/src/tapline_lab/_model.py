@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from ._forward import Run
     from ._generated import Generated
     from .arrays import Probe
+
+# A server's status while it has no model, and seconds between two requests.
+_UNAVAILABLE = 503
+_RETRY = 0.2
 
 _READY = re.compile(rb"ready at http://[^\s:]+:([0-9]+)")
 
@@ -258,8 +263,18 @@ class AsyncModel:
 
 
 def connect(port: int = 8971, *, timeout: float = 600, api_key: str | None = None) -> Model:
-    """Joins a running server (`tapline serve`) on this machine."""
-    return Model(port, timeout, api_key=api_key)
+    """Joins a running server (`tapline serve`) on this machine, and waits while it loads its model.
+
+    Raises TaplineError if it still does after `timeout` seconds.
+    """
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            return Model(port, timeout, api_key=api_key)
+        except TaplineError as error:
+            if error.status != _UNAVAILABLE or time.monotonic() >= end:
+                raise
+        time.sleep(_RETRY)
 
 
 def load(model: str, *options: str, timeout: float = 600, quiet: bool = False) -> Model:
