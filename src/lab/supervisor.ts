@@ -126,8 +126,12 @@ export function runWorker(run: WorkerRun): Promise<Outcome> {
 function killTree(child: ChildProcess): void {
   if (child.pid === undefined) return;
   if (process.platform === "win32") {
-    if (child.exitCode === null)
-      spawn("taskkill", ["/pid", String(child.pid), "/T", "/F"], { stdio: "ignore" });
+    if (child.exitCode !== null) return;
+    const killed = spawn("taskkill", ["/pid", String(child.pid), "/T", "/F"], { stdio: "ignore" });
+    // If it fails or is not on PATH, at least the worker itself ends.
+    const alone = () => void child.kill("SIGKILL");
+    killed.on("error", alone);
+    killed.on("exit", (code) => code !== 0 && alone());
     return;
   }
   try {

@@ -1,6 +1,6 @@
 /**
  * Whether the whole addon, llama.cpp included, compiles and links for Windows x86-64 with MinGW's g++ (Debian's package
- * g++-mingw-w64-x86-64-posix), and needs nothing but Windows and Node.js: `npm run verify:windows`. Nothing is run.
+ * g++-mingw-w64-x86-64-posix), needs nothing but Windows and Node.js, and works under Wine: `npm run verify:windows`.
  */
 import { execFileSync } from "node:child_process";
 import { statSync } from "node:fs";
@@ -10,8 +10,15 @@ import { treeOf } from "../../scripts/build/paths.js";
 import { makePlan, prepareBuild } from "../../scripts/build/plan.js";
 import { createProgress, duration } from "../../scripts/build/progress.js";
 import { exportsAndImports, unexpected } from "./windows/tables.js";
+import { hasWine, underWine } from "./windows/wine.js";
 
 const prefix = "x86_64-w64-mingw32";
+// MinGW's headers before version 11 have this structure of Windows for processes only; for threads it is the same.
+const throttling = [
+  "THREAD_POWER_THROTTLING_STATE=PROCESS_POWER_THROTTLING_STATE",
+  "THREAD_POWER_THROTTLING_CURRENT_VERSION=PROCESS_POWER_THROTTLING_CURRENT_VERSION",
+  "THREAD_POWER_THROTTLING_EXECUTION_SPEED=PROCESS_POWER_THROTTLING_EXECUTION_SPEED",
+];
 const say = (sentence: string) => console.log(`tapline: ${sentence}`);
 
 async function compile(): Promise<string> {
@@ -28,7 +35,12 @@ async function compile(): Promise<string> {
       log: `${tree}.log`,
       processor: level.name.replaceAll("-", "_"),
       options: [cmakeOptions(level, "win32", "x64"), own.options].join(" ").trim(),
-      flags: { ...own.flags, CC: `${prefix}-gcc-posix`, CXX: `${prefix}-g++-posix` },
+      flags: {
+        ...own.flags,
+        CC: `${prefix}-gcc-posix`,
+        CXX: `${prefix}-g++-posix`,
+        CFLAGS: throttling.map((each) => `-D${each}`).join(" "),
+      },
       definitions: {
         CMAKE_SYSTEM_NAME: "Windows",
         CMAKE_SYSTEM_PROCESSOR: "AMD64",
@@ -54,7 +66,11 @@ const text = execFileSync(`${prefix}-objdump`, ["--private-headers", addon], {
 const tables = exportsAndImports(text);
 const faults = unexpected(tables);
 say(`${addon}: ${(statSync(addon).size / 1e6).toFixed(1)} MB in ${duration(Date.now() - started)}`);
-say(`it needs ${tables.libraries.join(", ")}`);
-for (const fault of faults) console.log(`FAILED  ${fault}`);
-console.log(`${faults.length === 0 ? 1 : 0} passed, ${faults.length} failed`);
-process.exitCode = faults.length === 0 ? 0 : 1;
+const libraries = { name: "libraries", holds: faults.length === 0, shown: tables.libraries.join(", ") };
+if (!hasWine()) say("Wine is not installed, so nothing is run");
+const checks = [libraries, ...(hasWine() ? await underWine(addon) : [])];
+for (const fault of faults) console.log(fault);
+for (const { name, holds, shown } of checks) console.log(`${holds ? "holds" : "FAILED"}  ${name}: ${shown}`);
+const failed = checks.filter(({ holds }) => !holds).length;
+console.log(`${checks.length - failed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;
