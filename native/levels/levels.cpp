@@ -100,6 +100,9 @@ const Level& chosen() {
 const char* tapline::processor_level() {
   return chosen().name;
 }
+std::string tapline::missing_instructions() {
+  return {};
+}
 
 extern "C" {
 

@@ -4,9 +4,7 @@
 #include "experiment/lens.h"
 #include "experiment/passes.h"
 #include "ggml-backend.h"
-#ifdef TAPLINE_LEVELS
 #include "levels/levels.h"
-#endif
 #include "llama.h"
 #include "model/dequantise.h"
 #include "model/model.h"
@@ -48,9 +46,7 @@ Napi::Value backend_info(const Call& call) {
   Napi::Object info =
       object_of(call.env, "backend", TAPLINE_BACKEND, "llamaCpp", TAPLINE_LLAMA_CPP_VERSION, "systemInfo",
                 llama_print_system_info(), "devices", array_of(call.env, devices, describe));
-#ifdef TAPLINE_LEVELS
-  info["level"] = processor_level();
-#endif
+  if (const char* level = processor_level()) info["level"] = level;
   return info;
 }
 
@@ -114,6 +110,11 @@ Napi::Value counted_norms(const Call& call) {
 }
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
+  if (const std::string missing = missing_instructions(); !missing.empty()) {
+    Napi::Error::New(env, "it was compiled for " + missing + ", which this processor lacks")
+        .ThrowAsJavaScriptException();
+    return exports;
+  }
   AddonData::attach(env);
   define<backend_info>(exports, "backendInfo");
   define<alive>(exports, "alive");

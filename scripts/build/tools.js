@@ -25,6 +25,7 @@ export const knownTools = [
   "tapline-denormals",
   "tapline-fixed-product",
   "tapline-graph-points",
+  "tapline-instructions",
   "tapline-pretend-gpu",
   "tapline-row-maps",
   "test-llama-archs",

@@ -34,6 +34,9 @@ test("files of llama.cpp and those for Linux releases only are left out", () => 
     "/r/native/levels/levels.cpp",
   ])
     assert.is(compilation({ directory: "/r", command: `cc -c ${file}`, file }, "/r", "o"), undefined, file);
+  const everywhere = "/r/native/levels/one_level.cpp";
+  const command = { directory: "/r", command: `cc -c ${everywhere}`, file: everywhere };
+  assert.is.not(compilation(command, "/r", "o"), undefined);
 });
 
 test.run();

@@ -13,7 +13,9 @@ const paths = new Map<string, Promise<string>>();
  * which a copy of the sources only links to; and without what stands before this process, beside which compilers hang.
  */
 export function builtTool(
-  name: "rpc-server" | `tapline-${"denormals" | "fixed-product" | "graph-points" | "row-maps" | "teams"}`,
+  name:
+    | "rpc-server"
+    | `tapline-${"denormals" | "fixed-product" | "graph-points" | "instructions" | "row-maps" | "teams"}`,
 ): Promise<string> {
   const known = paths.get(name);
   if (known) return known;

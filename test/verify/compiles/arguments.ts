@@ -14,7 +14,7 @@ export interface Compilation {
 }
 
 /** Parts of releases for Linux only. */
-const linuxOnly = /^native[\\/](openmp|levels)[\\/]/;
+const linuxOnly = /^native[\\/](openmp[\\/]|levels[\\/]levels[.])/;
 /** Definitions that ggml's CMake files make for this machine, and what only its own compiler knows. */
 const foreign = /^-D(_GNU_SOURCE|_XOPEN_SOURCE=)/;
 /** What decides over meaning and warnings; options of the processor and of optimization are the machine's. */
