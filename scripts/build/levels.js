@@ -64,19 +64,21 @@ const arm64 = [
 /** Every option that a level may have on, to be off where it has not. */
 const all = [...new Set(x64.flatMap(({ options }) => options))];
 
-/** The level that an addon with CUDA is compiled for, by NVIDIA's compiler with the machine's own. */
-export const besideGpu = "x86-64-v3";
+/** The level of x86-64 in addons with one level: of AVX2, which processors have had since 2013 to 2015. */
+export const usualLevel = "x86-64-v3";
 
 /**
- * The levels of a release for a platform. Only Linux reports processor features in a file; other platforms get the one
- * level that runs on all their processors.
+ * The levels of a release for a platform. Only Linux reports processor features in a file. Other platforms get one level,
+ * whose addon loads nowhere else (native/levels/one_level.cpp), so that an install compiles there.
  * @param {string} platform
  * @param {string} arch
  * @returns {Level[]} the best first
  */
 export function levelsFor(platform, arch) {
   const levels = arch === "x64" ? x64 : arch === "arm64" ? arm64 : [{ name: arch, needs: [], options: [] }];
-  return platform === "linux" ? levels : levels.slice(-1);
+  if (platform === "linux") return levels;
+  const one = levels.find(({ name }) => name === usualLevel) ?? levels.at(-1);
+  return one === undefined ? [] : [{ ...one, needs: [] }];
 }
 
 /**

@@ -35,7 +35,7 @@ import { cudaComponents, licenceText, nativeComponents, sqliteComponents } from 
 import { checkArchitectures, cudaArchitectures, cudaToolkit } from "./cuda.js";
 import { BuildError, sentenceOf } from "./errors.js";
 import { onInterrupt } from "./interrupt.js";
-import { besideGpu, cmakeOptions, levelList, levelsFor } from "./levels.js";
+import { cmakeOptions, levelList, levelsFor, usualLevel } from "./levels.js";
 import { llamaCpp } from "./llama.js";
 import { withLock } from "./lock.js";
 import { root, treeOf } from "./paths.js";
@@ -106,7 +106,7 @@ async function release() {
     if (values.cuda) {
       const here = { ...targetOf(process.platform, process.arch), portable: false }; // nvcc comes with its compiler
       const levels = levelsFor(here.platform, here.arch);
-      const level = levels.find(({ name }) => name === besideGpu) ?? levels.at(-1);
+      const level = levels.find(({ name }) => name === usualLevel) ?? levels.at(-1);
       packages.push(await platformPackage("cuda", here, level ? [level] : [], work, out, architectures));
     }
     for (const tarball of values.with) packages.push(foreignPackage(resolve(tarball), work));

@@ -194,6 +194,14 @@ test("the list of levels for CMake has the compiler's options by hand", () => {
   );
 });
 
+test("systems that report no features get one level, whose addon checks the processor", () => {
+  const names = (platform: string, arch: string) =>
+    levelsFor(platform, arch).map(({ name, needs }) => `${name} ${needs.length}`);
+  assert.equal(names("win32", "x64"), ["x86-64-v3 0"]);
+  assert.equal(names("darwin", "x64"), ["x86-64-v3 0"]);
+  assert.equal(names("darwin", "arm64"), ["arm64 0"]);
+});
+
 test("each level requires the features it is compiled with; the last none", () => {
   const levels = levelsFor("linux", "x64");
   assert.equal(levels.at(-1), { name: "x86-64", needs: [], options: [] });
