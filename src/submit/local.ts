@@ -3,6 +3,7 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { UserError } from "../contracts/user-error.js";
 import { endTree, startOf } from "../files/process-tree.js";
 import { shellWord } from "../text/shell.js";
 import { listed } from "../text/words.js";
@@ -45,6 +46,9 @@ export function localEngine(program: readonly string[]): Engine {
         scriptOf(submission),
       ].join("\n"),
     async start(submission, parts, copies = false) {
+      if (process.platform === "win32") {
+        throw new UserError("Windows has no bash, which runs the workers of --submit local; use WSL.");
+      }
       const path = join(partsFolder(submission), copies ? "extract-copy.sh" : "extract.sh");
       await writeFile(path, scriptOf(submission, copies), { mode: 0o700 });
       const queue = queueOf(submission, copies);
