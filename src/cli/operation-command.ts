@@ -43,6 +43,9 @@ export function layersOption(otherwise = defaults.layers.join(",")): LayersOptio
   ];
 }
 
+/** The command of each operation, for the names of its options. */
+const commands = new Map<Operation, Command>();
+
 /** A command that runs one operation, with the options of all operations. */
 export function experiment(
   program: Command,
@@ -51,8 +54,9 @@ export function experiment(
   layers = layersOption(),
   name: string = operation,
 ): Command {
-  return program
-    .command(name)
+  const command = program.command(name);
+  commands.set(operation, command);
+  return command
     .description(description)
     .option("--model <model>", "demo, a .gguf file, a directory with one model, or a hub id (default: demo)")
     .option("--revision <revision>", "pin a hub revision")
@@ -123,7 +127,26 @@ export async function run(
   }
   const submission = await submissionOf(operation, options, given, complete);
   const { conduct } = await import("./conduct.js");
-  await conduct(operation, submission, options);
+  try {
+    await conduct(operation, submission, options);
+  } catch (error) {
+    throw inOptions(error, commands.get(operation));
+  }
+}
+
+/** A refusal because of a missing field names the option or argument instead. */
+function inOptions(error: unknown, command: Command | undefined): unknown {
+  const { name = "", message = "" } = error instanceof Error ? error : {};
+  if (name !== "InvalidInput" || !/ (is|are) required\b/.test(message)) return error;
+  const written = (word: string) =>
+    command?.options.find((option) => fieldOf(option.attributeName()) === word)?.long ??
+    (command?.registeredArguments.some((argument) => argument.name() === word) ? `<${word}>` : word);
+  return new UsageError(message.replace(/(?<!for )\b[a-z_]+\b(?!\[)/g, written));
+}
+
+/** The field of an option, by the name that commander gives it. */
+function fieldOf(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /** One part of an experiment, or all of them on an engine. */
@@ -162,7 +185,6 @@ export async function submissionOf(
   if (config.operation !== undefined && config.operation !== operation) {
     throw new UsageError(`${options.config} is a submission of ${config.operation}, not of ${operation}.`);
   }
-  const fieldOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const flags = {
     ...Object.fromEntries(
       Object.entries(options).flatMap(([name, value]) => (own.has(name) ? [] : [[fieldOf(name), value]])),

@@ -1,4 +1,4 @@
-import { InvalidInput } from "./invalid-input.js";
+import { InvalidInput, missing } from "./invalid-input.js";
 import { limits } from "./limits.js";
 
 type Examples = ReadonlyArray<{ text: string; prompt?: string; split: "train" | "test" }>;
@@ -8,10 +8,9 @@ export function checkPrompts(examples: ReadonlyArray<{ prompt?: string }>, rows 
   const wanted = rows === "response";
   const odd = examples.findIndex(({ prompt }) => (prompt !== undefined) !== wanted);
   if (odd === -1) return;
-  throw new InvalidInput(
-    `examples[${odd}].prompt`,
-    wanted ? "is required for rows response." : `is for rows response, not for ${rows}.`,
-  );
+  const field = `examples[${odd}].prompt`;
+  if (wanted) throw missing(field, "is required for rows response.");
+  throw new InvalidInput(field, `is for rows response, not for ${rows}.`);
 }
 
 export function checkSplits(examples: Examples): void {

@@ -11,3 +11,11 @@ export class InvalidInput extends Error {
     this.field = field;
   }
 }
+
+/**
+ * A field that is missing.
+ * @param words what follows its name, such as "is required with clean."
+ */
+export function missing(field: string, words: string): InvalidInput {
+  return new InvalidInput("", `${field} ${words}`, field);
+}

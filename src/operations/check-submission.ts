@@ -1,3 +1,4 @@
+import { missing } from "../contracts/invalid-input.js";
 import { isBucket, isUrl } from "../contracts/names.js";
 import { InvalidInput, shown, validate } from "../contracts/validate.js";
 import type { Place } from "./contract.js";
@@ -14,8 +15,7 @@ export function checkSubmission(body: unknown): Config {
   }
   const given = body as Record<string, unknown>;
   const operation = given.operation as Operation | undefined;
-  if (operation === undefined)
-    throw new InvalidInput("operation", `is required; one of ${operations.join(", ")}.`);
+  if (operation === undefined) throw missing("operation", `is required; one of ${operations.join(", ")}.`);
   if (!operations.includes(operation)) {
     throw new InvalidInput("operation", `must be one of ${operations.join(", ")}, got ${shown(operation)}.`);
   }

@@ -155,9 +155,14 @@ test("each fault is one sentence, and its exit code names the culprit", async ()
   writeFileSync(join(root, "bogus.json"), '{"prompt": "x", "bogus": 1}');
   writeFileSync(join(root, "sae.json"), '{"operation": "sae"}');
   const cases: Array<[words: string[], code: number, sentence: RegExp]> = [
-    [["inspect"], 2, /^tapline: prompt: or tokens is required\.\n$/],
+    [["inspect"], 2, /^tapline: <prompt> or --tokens is required\.\n$/],
+    [["sae"], 2, /^tapline: --examples or --from is required, but not both\.\n$/],
+    [["patch", "x"], 2, /^tapline: --corrupted is required with <clean>\.\n$/],
+    [["explain", "x"], 2, /^tapline: --layer, --template and --marker are required\.\n$/],
+    // The name of an intervention is also that of an option.
+    [["compare", "x", "--intervention", "swap"], 2, /^tapline: --swap is required for swap\.\n$/],
     [["inspect", "x", "--layers", "300"], 2, /An index can be at most 255/],
-    [["compare", "x", "--intervention", "patch"], 2, /donor_prompt: is required for patch/],
+    [["compare", "x", "--intervention", "patch"], 2, /^tapline: --donor-prompt is required for patch\.\n$/],
     [["inspect", "--config", join(root, "bogus.json")], 2, /unknown field "bogus"/],
     [
       ["inspect", "--config", join(root, "sae.json")],

@@ -87,7 +87,7 @@ test("each fault is one sentence with the limit and the actual value", () => {
     ["x", "The body must be a JSON object."],
     [
       {},
-      "operation: is required; one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain, graph.",
+      "operation is required; one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain, graph.",
     ],
     [
       { operation: "train" },
@@ -97,7 +97,7 @@ test("each fault is one sentence with the limit and the actual value", () => {
       { operation: {} },
       "operation: must be one of inspect, compare, probe, sae, features, extract, drift, patch_sweep, explain, graph, got an object.",
     ],
-    [{ operation: "inspect", model: "m" }, "prompt: or tokens is required."],
+    [{ operation: "inspect", model: "m" }, "prompt or tokens is required."],
     [{ ...base, tokens: [1] }, "tokens: cannot be combined with prompt: give one of the two."],
     [{ operation: "inspect" }, "model is required."],
     [{ ...base, model: "" }, "model: must not be empty."],
@@ -141,15 +141,15 @@ test("compare: the required fields of each intervention", () => {
       { intervention: "noise" },
       'intervention: must be scale, ablate, patch, steer, project_out, clamp or swap, got "noise".',
     ],
-    [{ intervention: "patch" }, "donor_prompt: is required for patch."],
-    [{ intervention: "steer" }, "positive: is required for steer."],
-    [{ intervention: "steer", positive: "a" }, "negative: is required for steer."],
+    [{ intervention: "patch" }, "donor_prompt is required for patch."],
+    [{ intervention: "steer" }, "positive is required for steer."],
+    [{ intervention: "steer", positive: "a" }, "negative is required for steer."],
     [
       { intervention: "steer", positive: "a", negative: "a" },
       "negative: must differ from positive: two equal texts define no direction.",
     ],
-    [{ intervention: "project_out", positive: "a" }, "negative: is required for project_out."],
-    [{ intervention: "steer", positives: ["a"] }, "negatives: is required with positives."],
+    [{ intervention: "project_out", positive: "a" }, "negative is required for project_out."],
+    [{ intervention: "steer", positives: ["a"] }, "negatives is required with positives."],
     [
       { intervention: "steer", positives: ["a"], negatives: ["b", "a"] },
       "negatives[1]: is also in positives.",
@@ -170,9 +170,9 @@ test("compare: the required fields of each intervention", () => {
       { controls: true },
       "controls: are available for patch, steer, project_out, clamp and swap, not for scale.",
     ],
-    [{ prompt: undefined }, "prompt: or prompts is required."],
+    [{ prompt: undefined }, "prompt or prompts is required."],
     [{ intervention: "ablate", min: 1 }, "min: belongs to clamp, not to ablate."],
-    [{ ...clamp, max: undefined }, "min: or max is required for clamp."],
+    [{ ...clamp, max: undefined }, "min or max is required for clamp."],
     [{ ...clamp, min: 2 }, "min: must not exceed max, got 2 and 1."],
     [{ ...clamp, max: 1_000_001 }, "max: at most 1000000, got 1000001."],
     [{ strength_unit: "vector" }, "strength_unit: vector applies to steer and clamp, not to scale."],
@@ -216,12 +216,12 @@ test("compare: the required fields of each intervention", () => {
       "strength_unit: does not apply to clamping a feature: min and max bound its activation.",
     ],
     [{ feature: ["gemma", 7] }, "feature: belongs to steer, project_out and clamp, not to scale."],
-    [{ intervention: "steer", negatives: ["a"] }, "positives: is required with negatives."],
+    [{ intervention: "steer", negatives: ["a"] }, "positives is required with negatives."],
     [
       { intervention: "ablate", controls: true },
       "controls: are available for patch, steer, project_out, clamp and swap, not for ablate.",
     ],
-    [{ intervention: "swap" }, "swap: is required for swap."],
+    [{ intervention: "swap" }, "swap is required for swap."],
     [{ swap: ["a", "b"] }, "swap: belongs to swap, not to scale."],
     [{ lens: "demo" }, "lens: belongs to swap, not to scale."],
     [{ ...swap, swap: ["a"] }, "swap: at least 2 entries, got 1."],
@@ -352,8 +352,8 @@ test("drift: separation needs both classes; k is bounded by the features", () =>
   for (const field of ["probe", "vector"]) {
     const with_ = { [field]: "p" };
     assert.is(drift([0, 1], with_), "accepted");
-    assert.is(drift([0, undefined, 1], with_), `examples[1].label: is required with ${field}.`);
-    assert.is(drift([undefined, 1], with_), `examples[0].label: is required with ${field}.`);
+    assert.is(drift([0, undefined, 1], with_), `examples[1].label is required with ${field}.`);
+    assert.is(drift([undefined, 1], with_), `examples[0].label is required with ${field}.`);
     assert.is(drift([1, 1], with_), `examples: must contain both classes with ${field}; none has label 0.`);
     assert.is(drift([0, 0], with_), `examples: must contain both classes with ${field}; none has label 1.`);
   }
@@ -375,7 +375,7 @@ test("inspect follows one token; features read one prompt or texts", () => {
   assert.is(sentence({ ...features, prompt: "a" }), "accepted");
   assert.is(sentence({ ...features, texts: ["a"] }), "accepted");
   for (const neither of [{}, { prompt: "a", texts: ["a"] }]) {
-    assert.is(sentence({ ...features, ...neither }), "prompt: or texts is required, but not both.");
+    assert.is(sentence({ ...features, ...neither }), "prompt or texts is required, but not both.");
   }
   const pages = { ...features, texts: ["a"], pages: [1] };
   assert.is(sentence({ ...pages, labels: "https://example.org/labels" }), "accepted");
@@ -448,8 +448,8 @@ test("patch_sweep: two prompts or pairs, any layers, positions from either end",
   );
   assert.is(patch({ ...capitals, layers: [...Array(256).keys()], positions: [0, -1] }), "accepted");
   assert.is(patch({ pairs: Array(64).fill(capitals), target_token: " x" }), "accepted");
-  assert.is(patch({ clean: "a" }), "corrupted: is required with clean.");
-  assert.is(patch({ corrupted: "a" }), "clean: and corrupted are required, unless pairs is given.");
+  assert.is(patch({ clean: "a" }), "corrupted is required with clean.");
+  assert.is(patch({ corrupted: "a" }), "clean and corrupted are required, unless pairs is given.");
   assert.is(patch({ ...capitals, pairs: [capitals] }), "clean: cannot be combined with pairs.");
   assert.is(
     patch({ ...capitals, target_token: "x", foil_token: "x" }),

@@ -325,7 +325,7 @@ test("conflicting fields are refused by name", () => {
     return "";
   };
   assert.is(wrong({}), "");
-  assert.match(wrong({ from: undefined }), /^examples: or from is required, but not both\.$/);
+  assert.match(wrong({ from: undefined }), /^examples or from is required, but not both\.$/);
   assert.match(wrong({ from: "rows" }), /from: must be an absolute path/);
   assert.match(wrong({ k: 4 }), /k: applies to topk and batchtopk, not to relu/);
   assert.match(

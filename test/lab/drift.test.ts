@@ -232,7 +232,7 @@ test("two files that are not forms of one model are refused", async () => {
     ...{ operation: "drift", model: one, other: two, probe: "judge" },
     examples: [{ text: "a" }, { text: "b", label: 1 }],
   });
-  assert.equal([bare.status, bare.body.error], [400, "examples[0].label: is required with probe."]);
+  assert.equal([bare.status, bare.body.error], [400, "examples[0].label is required with probe."]);
 });
 
 test("drift in parts, merged, is that of one machine to the last digit", async () => {

@@ -155,7 +155,7 @@ test("a probe of responses is labelled so, and invalid requests are refused", as
       examples: examples.map(({ prompt: _, ...rest }) => rest),
       rows: "response",
     }),
-    /examples\[0\]\.prompt: is required for rows response\./,
+    /examples\[0\]\.prompt is required for rows response\./,
   );
   assert.match(
     refused({ operation: "probe", examples, rows: "mean" }),

@@ -205,7 +205,7 @@ test("invalid requests are refused in one sentence", async () => {
     }
     return String(assert.unreachable());
   };
-  assert.match(wrong({ swap: undefined }), /^swap: is required for swap\./);
+  assert.match(wrong({ swap: undefined }), /^swap is required for swap\./);
   assert.match(
     wrong({ positions: "all" }),
     /^positions: must be last, prompt or ranges for a swap, which edits prompt tokens only; got all\.$/,

@@ -144,18 +144,18 @@ test("a refusal is one sentence with the numbers", async () => {
         intervention: "patch",
       }),
     ),
-    "donor_prompt: is required for patch.",
+    "donor_prompt is required for patch.",
   );
   // Each operation has its positions.
   const patched = { operation: "compare", model: "demo", prompt: "a", intervention: "patch" };
   for (const positions of ["generated", [[0, -1]]]) {
     assert.match(
       refusal(await mcp.call("lab_submit", { ...patched, positions })),
-      "donor_prompt: is required",
+      "donor_prompt is required",
     );
   }
   const aligned = { operation: "patch_sweep", model: "demo", clean: "a", positions: "aligned" };
-  assert.match(refusal(await mcp.call("lab_submit", aligned)), "corrupted: is required with clean");
+  assert.match(refusal(await mcp.call("lab_submit", aligned)), "corrupted is required with clean");
   const explained = {
     operation: "explain",
     model: "demo",

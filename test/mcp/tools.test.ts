@@ -357,7 +357,7 @@ test("an invalid submission is refused with the Lab's sentence, unsent", async (
   const sentence = await refused(client, "lab_submit", {
     ...{ operation: "compare", model: "demo", prompt: "a", intervention: "patch" },
   });
-  assert.match(sentence, /^donor_prompt: is required for patch\.$/);
+  assert.match(sentence, /^donor_prompt is required for patch\.$/);
   assert.match(await refused(client, "lab_jobs", { limit: 101 }), "limit: at most 100, got 101.");
   assert.equal(stand.calls, []);
 });

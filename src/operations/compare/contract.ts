@@ -1,6 +1,6 @@
 import Type, { type Static } from "typebox";
 import { interventionOf, interventions, kindsThat } from "../../contracts/interventions.js";
-import { InvalidInput } from "../../contracts/invalid-input.js";
+import { InvalidInput, missing } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { Name } from "../../contracts/live.js";
 import { changedPoints, positionNames, strengthUnits } from "../../contracts/names.js";
@@ -224,11 +224,11 @@ const strengthLimits = {
 function checkCompare(config: CompareConfig): void {
   const { intervention, controls } = config;
   if (config.prompt === undefined && config.prompts === undefined) {
-    throw new InvalidInput("prompt", "or prompts is required.");
+    throw missing("prompt", "or prompts is required.");
   }
   const { needs, bounded } = interventionOf(intervention);
   if (needs === "donor" && config.donor_prompt === undefined) {
-    throw new InvalidInput("donor_prompt", `is required for ${intervention}.`);
+    throw missing("donor_prompt", `is required for ${intervention}.`);
   }
   if (needs === "tokens") checkSwap(config);
   else refuse(config, ["swap", "lens"], (one) => one.needs === "tokens");
@@ -249,7 +249,7 @@ function checkCompare(config: CompareConfig): void {
 
 /** A swap inserts values from the unmodified run of the prompt, so it can only edit prompt tokens. */
 function checkSwap({ swap, positions = "last", point }: CompareConfig): void {
-  if (swap === undefined) throw new InvalidInput("swap", "is required for swap.");
+  if (swap === undefined) throw missing("swap", "is required for swap.");
   if (positions === "all" || positions === "generated") {
     throw new InvalidInput(
       "positions",
@@ -302,7 +302,7 @@ function checkDirection(config: CompareConfig): void {
   }
   if (positives === undefined && negatives === undefined) {
     for (const side of ["positive", "negative"] as const) {
-      if (config[side] === undefined) throw new InvalidInput(side, `is required for ${intervention}.`);
+      if (config[side] === undefined) throw missing(side, `is required for ${intervention}.`);
     }
     if (config.positive === config.negative) {
       throw new InvalidInput("negative", "must differ from positive: two equal texts define no direction.");
@@ -313,16 +313,15 @@ function checkDirection(config: CompareConfig): void {
     if (config[side] !== undefined)
       throw new InvalidInput(side, "cannot be combined with positives and negatives.");
   }
-  if (positives === undefined) throw new InvalidInput("positives", "is required with negatives.");
-  if (negatives === undefined) throw new InvalidInput("negatives", "is required with positives.");
+  if (positives === undefined) throw missing("positives", "is required with negatives.");
+  if (negatives === undefined) throw missing("negatives", "is required with positives.");
   const first = new Set(positives);
   const shared = negatives.findIndex((text) => first.has(text));
   if (shared !== -1) throw new InvalidInput(`negatives[${shared}]`, "is also in positives.");
 }
 
 function checkBounds({ intervention, min, max }: CompareConfig): void {
-  if (min === undefined && max === undefined)
-    throw new InvalidInput("min", `or max is required for ${intervention}.`);
+  if (min === undefined && max === undefined) throw missing("min", `or max is required for ${intervention}.`);
   if (reversedBounds(min, max)) throw new InvalidInput("min", `must not exceed max, got ${min} and ${max}.`);
 }
 

@@ -1,5 +1,5 @@
 import Type, { type Static, type TSchema } from "typebox";
-import { InvalidInput } from "../../contracts/invalid-input.js";
+import { InvalidInput, missing } from "../../contracts/invalid-input.js";
 import { limits } from "../../contracts/limits.js";
 import { optional } from "../../contracts/optional.js";
 import { notedResultFields, pointRead } from "../../contracts/result-fields.js";
@@ -139,7 +139,7 @@ function checkDrift({ examples, probe, vector }: DriftConfig): void {
   const field = probe !== undefined ? "probe" : "vector";
   if (probe === undefined && vector === undefined) return;
   const bare = examples.findIndex(({ label }) => label === undefined);
-  if (bare !== -1) throw new InvalidInput(`examples[${bare}].label`, `is required with ${field}.`);
+  if (bare !== -1) throw missing(`examples[${bare}].label`, `is required with ${field}.`);
   for (const label of [0, 1]) {
     if (examples.every((example) => example.label !== label)) {
       throw new InvalidInput("examples", `must contain both classes with ${field}; none has label ${label}.`);

@@ -2,7 +2,7 @@ import Type, { type Static } from "typebox";
 import { checkPrompts } from "../../contracts/check-examples.js";
 import { checkTarget } from "../../contracts/check-target.js";
 import { Excluded } from "../../contracts/excluded.js";
-import { InvalidInput } from "../../contracts/invalid-input.js";
+import { InvalidInput, missing } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { optional } from "../../contracts/optional.js";
 import { notedResultFields, orNull, pointRead, targetRead } from "../../contracts/result-fields.js";
@@ -136,7 +136,7 @@ export default {
   check({ examples, data, shard, rows, point, target }: ExtractConfig): void {
     checkTarget(target, point);
     if ((examples === undefined) === (data === undefined)) {
-      throw new InvalidInput("examples", "or data is required, but not both.");
+      throw missing("examples", "or data is required, but not both.");
     }
     if (examples !== undefined) checkPrompts(examples, rows);
     const [index, count] = shard ?? [0, 1];

@@ -1,6 +1,6 @@
 import Type, { type Static } from "typebox";
 import { Excluded } from "../../contracts/excluded.js";
-import { InvalidInput } from "../../contracts/invalid-input.js";
+import { InvalidInput, missing } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { Name } from "../../contracts/live.js";
 import { blockPoints } from "../../contracts/names.js";
@@ -196,7 +196,7 @@ export default {
   places: { labels: "path or address" },
   check({ prompt, texts, pages, labels }: FeaturesConfig): void {
     if ((prompt === undefined) === (texts === undefined)) {
-      throw new InvalidInput("prompt", "or texts is required, but not both.");
+      throw missing("prompt", "or texts is required, but not both.");
     }
     if (labels !== undefined && pages === undefined) {
       throw new InvalidInput("labels", "requires pages.");

@@ -1,5 +1,5 @@
 import Type, { type Static } from "typebox";
-import { InvalidInput } from "../../contracts/invalid-input.js";
+import { InvalidInput, missing } from "../../contracts/invalid-input.js";
 import { limits } from "../../contracts/limits.js";
 import { innerPoints } from "../../contracts/names.js";
 import { optional } from "../../contracts/optional.js";
@@ -264,7 +264,7 @@ export default {
   places: {},
   check({ prompt, tokens, target_token, follow_answer }: InspectConfig): void {
     if (prompt === undefined && tokens === undefined) {
-      throw new InvalidInput("prompt", "or tokens is required.");
+      throw missing("prompt", "or tokens is required.");
     }
     if (prompt !== undefined && tokens !== undefined) {
       throw new InvalidInput("tokens", "cannot be combined with prompt: give one of the two.");

@@ -1,4 +1,4 @@
-import { InvalidInput } from "../../contracts/invalid-input.js";
+import { InvalidInput, missing } from "../../contracts/invalid-input.js";
 
 /** Two prompts, and the tokens whose logits are compared; a pair's own tokens take precedence. */
 interface Texts {
@@ -25,8 +25,7 @@ export function promptPairs(config: Texts & { pairs?: Pair[] }): Pair[] {
     }
     return pairs.map((pair) => ({ ...tokens, ...pair }));
   }
-  if (clean === undefined)
-    throw new InvalidInput("clean", "and corrupted are required, unless pairs is given.");
-  if (corrupted === undefined) throw new InvalidInput("corrupted", "is required with clean.");
+  if (clean === undefined) throw missing("clean", "and corrupted are required, unless pairs is given.");
+  if (corrupted === undefined) throw missing("corrupted", "is required with clean.");
   return [{ clean, corrupted, ...tokens }];
 }

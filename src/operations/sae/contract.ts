@@ -2,7 +2,7 @@ import Type, { type Static } from "typebox";
 import { checkLeaks, checkPrompts, checkSplits } from "../../contracts/check-examples.js";
 import { checkTarget } from "../../contracts/check-target.js";
 import { Excluded } from "../../contracts/excluded.js";
-import { InvalidInput } from "../../contracts/invalid-input.js";
+import { InvalidInput, missing } from "../../contracts/invalid-input.js";
 import { defaults, limits } from "../../contracts/limits.js";
 import { saeArchitectures, textRows } from "../../contracts/names.js";
 import { optional } from "../../contracts/optional.js";
@@ -235,7 +235,7 @@ export default {
   check(config: SaeConfig): void {
     const { examples, from, rows, target, point } = config;
     if ((examples === undefined) === (from === undefined)) {
-      throw new InvalidInput("examples", "or from is required, but not both.");
+      throw missing("examples", "or from is required, but not both.");
     }
     if (examples !== undefined) {
       checkPrompts(examples, rows);
