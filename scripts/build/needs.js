@@ -7,7 +7,8 @@ const ofGlibc =
   /^(libc\.so\.6|libm\.so\.6|libpthread\.so\.0|libdl\.so\.2|librt\.so\.1|ld-linux-[\w-]+\.so\.\d)$/;
 
 /**
- * The libraries and symbol versions that an ELF file requires, for any processor, as reported by readelf of binutils.
+ * The libraries and symbol versions that an ELF file requires, and folders where it searches for them; for any processor, as
+ * reported by readelf of binutils.
  * @param {string} path
  */
 export function needsOf(path) {
@@ -38,11 +39,13 @@ export function parseNeeds(text) {
   const start = text.indexOf("Version needs section");
   const wanted = start < 0 ? "" : text.slice(start);
   const versions = [...wanted.matchAll(/\bName: (\S+)\s+Flags:/g)].map((match) => match[1] ?? "");
-  return { libraries, versions: [...new Set(versions)] };
+  const searched = [...text.matchAll(/\((?:RUNPATH|RPATH)\)\s+Library r(?:un)?path: \[(.+?)\]/g)];
+  const folders = searched.flatMap((match) => (match[1] ?? "").split(":"));
+  return { libraries, versions: [...new Set(versions)], folders };
 }
 
 /**
- * @param {ReturnType<typeof needsOf>} needs
+ * @param {Pick<ReturnType<typeof needsOf>, "libraries" | "versions">} needs
  * @param {string} glibc the newest version allowed, e.g. "2.28"
  * @returns {string[]} newer versions, and libraries that are not part of glibc
  */

@@ -39,10 +39,16 @@ export function shrink(path, { portable }) {
  * @param {string} path
  * @param {Target} target
  * @param {string} backend
- * @param {string[]} needs of the lowest level
+ * @param {string[]} features of processors that the lowest level needs
  */
-export async function checkAddon(path, { platform, arch, portable }, backend, needs) {
-  const above = portable ? beyond(needsOf(path), oldestGlibc) : [];
+export async function checkAddon(path, { platform, arch, portable }, backend, features) {
+  const needs = platform === "linux" ? needsOf(path) : { libraries: [], versions: [], folders: [] };
+  if (needs.folders.length > 0) {
+    throw new BuildError(
+      `The addon searches ${needs.folders.join(", ")} for libraries, folders of this machine.`,
+    );
+  }
+  const above = portable ? beyond(needs, oldestGlibc) : [];
   if (above.length > 0) {
     throw new BuildError(`The addon needs ${above.join(", ")}: at most glibc ${oldestGlibc} is allowed.`);
   }
@@ -50,8 +56,8 @@ export async function checkAddon(path, { platform, arch, portable }, backend, ne
   const name = `the addon for ${platform}-${arch}`;
   // From dist/, as in an installation.
   const { processorFeatures } = await import(new URL("../../dist/native/prebuilt.js", import.meta.url).href);
-  const features = processorFeatures();
-  if (platform !== process.platform || arch !== process.arch || !needs.every((each) => features.has(each))) {
+  const here = processorFeatures();
+  if (platform !== process.platform || arch !== process.arch || !features.every((each) => here.has(each))) {
     say(`${name} was not loaded as a check: this processor cannot run it`);
     return;
   }

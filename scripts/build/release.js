@@ -278,7 +278,12 @@ async function inTree(backend, { platform, arch, portable }, levels, work, archi
     flags: { ...own.flags, ...toolchain.flags, ...cuda?.flags },
     definitions: {
       ...toolchain.definitions,
-      ...(cuda && { ...cuda.definitions, CMAKE_CUDA_ARCHITECTURES: architectures }),
+      // The toolkit's folder, where CMake would have the addon search, exists on this machine only.
+      ...(cuda && {
+        ...cuda.definitions,
+        CMAKE_CUDA_ARCHITECTURES: architectures,
+        CMAKE_SKIP_RPATH: "ON",
+      }),
       ...(portable && { TAPLINE_LEVELS: levelList(levels) }),
     },
   };

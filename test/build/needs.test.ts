@@ -12,6 +12,7 @@ Dynamic section at offset 0xa5b0 contains 31 entries:
  0x0000000000000001 (NEEDED)             Shared library: [libstdc++.so.6]
  0x0000000000000001 (NEEDED)             Shared library: [libc.so.6]
  0x000000000000000e (SONAME)             Library soname: [tapline.node]
+ 0x000000000000001d (RUNPATH)            Library runpath: [/home/somebody/cuda/stubs:/home/somebody/cuda/lib]
 
 Version definition section '.gnu.version_d' contains 1 entry:
   000000: Rev: 1  Flags: BASE  Index: 1  Cnt: 1  Name: GLIBC_2.99
@@ -27,10 +28,11 @@ Version needs section '.gnu.version_r' contains 2 entries:
   0x0060:   Name: GLIBC_2.2.5  Flags: none  Version: 3
 `;
 
-test("needed libraries and symbol versions are read, and own versions are not", () => {
+test("needed libraries, symbol versions and searched folders are read", () => {
   assert.equal(parseNeeds(output), {
     libraries: ["libstdc++.so.6", "libc.so.6"],
     versions: ["GLIBC_2.28", "GLIBC_2.2.5", "GLIBC_2.29", "GLIBCXX_3.4.30"],
+    folders: ["/home/somebody/cuda/stubs", "/home/somebody/cuda/lib"],
   });
 });
 

@@ -28,7 +28,8 @@ const say = (sentence: string) => console.error(`tapline: ${sentence}`);
 
 function zig(name: string, ...own: string[]): Target {
   const { flags } = zigCompiler(name, say);
-  return { compiler: flags.CXX, own, env: flags };
+  // Options against warnings are those of the compiler here.
+  return { compiler: flags.CXX, own: [...own, "-Wno-unknown-warning-option"], env: flags };
 }
 
 const arm = "-U__ARM_FEATURE_FP16_VECTOR_ARITHMETIC";

@@ -67,7 +67,8 @@ try {
     },
   );
   const addon = join(project, "node_modules", "tapline-linux-x64-cuda", "tapline.node");
-  const { libraries } = needsOf(addon);
+  const { libraries, folders } = needsOf(addon);
+  check("it searches no folder of this machine", folders.length === 0, folders.join(", "));
   check(
     "the driver is the first library that it needs",
     libraries[0] === "libcuda.so.1",
@@ -85,7 +86,7 @@ try {
   check("the addon for processors is used", /prebuilt by tapline-linux-x64 /.test(doctor), doctor);
   check("doctor says why the one with CUDA is not", /libcuda\.so\.1/.test(doctor), doctor);
   const inspect = tapline(project, ["inspect", "The capital of France is", "--no-out"]);
-  check("it answers", / Paris/.test(inspect), inspect.slice(0, 200));
+  check("it answers", /“·Paris” is on top/.test(inspect), inspect.slice(0, 200));
 } finally {
   clean(); // a signal while it deletes is still ours
   stop();
