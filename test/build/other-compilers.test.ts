@@ -15,13 +15,14 @@ test("words are divided as a shell would", () => {
 
 test("definitions and includes stay, and options of this machine go", () => {
   const command =
-    "/usr/bin/ccache /usr/bin/c++ -DNAPI_VERSION=9 -D_GNU_SOURCE -D_XOPEN_SOURCE=600 -Inative -isystem /llama/src " +
+    "/usr/bin/ccache /usr/bin/c++ -DNAPI_VERSION=9 -D_GNU_SOURCE -D_XOPEN_SOURCE=600 -Inative -I../llama.cpp-v1.0.0/ggml/src -isystem /llama/src " +
     "-include fix.h -O3 -march=native -fPIC -fopenmp -std=gnu++17 -Wall -Wno-maybe-uninitialized -o x.o -c /r/native/a/x.cpp";
   const entry = { directory: "/r/.build/cpu", command, file: "/r/native/a/x.cpp" };
   const made = compilation(entry, "/r", "/tmp/out.o");
   assert.is(made?.file, "native/a/x.cpp");
   assert.equal(made?.args, [
-    ...["-DNAPI_VERSION=9", "-Inative", "-isystem", "/llama/src", "-include", "fix.h", "-std=gnu++17"],
+    ...["-DNAPI_VERSION=9", "-Inative", "-isystem", "../llama.cpp-v1.0.0/ggml/src"],
+    ...["-isystem", "/llama/src", "-include", "fix.h", "-std=gnu++17"],
     ...["-Wno-maybe-uninitialized", "-O2", "-Wall", "-Wextra", "-Werror"],
     ...["-c", "/r/native/a/x.cpp", "-o", "/tmp/out.o"],
   ]);

@@ -19,6 +19,7 @@ const linuxOnly = /^native[\\/](openmp[\\/]|levels[\\/]levels[.])/;
 const foreign = /^-D(_GNU_SOURCE|_XOPEN_SOURCE=)/;
 /** What decides over meaning and warnings; options of the processor and of optimization are the machine's. */
 const portable = /^-(D|I|std=|f(no-)?(rtti|exceptions)|Wno-)/;
+const llamaFolder = /^-I.*[\\/]llama\.cpp-/;
 const withValue = new Set(["-isystem", "-include"]);
 
 /**
@@ -37,6 +38,8 @@ export function compilation(
   const args: string[] = [];
   for (const [i, word] of words.entries()) {
     if (withValue.has(word)) args.push(word, words[i + 1] ?? "");
+    // Warnings about their headers are not ours: files of native/products are compiled as ggml's.
+    else if (llamaFolder.test(word)) args.push("-isystem", word.slice(2));
     else if (portable.test(word) && !foreign.test(word)) args.push(word);
   }
   return {
