@@ -15,6 +15,8 @@ import { randomModel } from "./models/random-model.js";
 
 const passes = fileURLToPath(new URL("./levels-passes.ts", import.meta.url));
 const types = ["q8_0", "f16"] as const;
+/** A pass of the lowest level takes ten times as long as the native one. */
+const roundsOfAll = 3;
 
 export async function benchLevels({ quick, rounds }: { quick: boolean; rounds?: number }): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), "tapline-levels-"));
@@ -31,7 +33,7 @@ export async function benchLevels({ quick, rounds }: { quick: boolean; rounds?: 
       const times = await alternately(processes, rounds ?? (quick ? 2 : 30));
       for (const what of ["prompt", "tokens"] as const) {
         for (const [i, { level }] of released.entries()) {
-          const ratios = times[0]![what].map((ms, round) => ms / times[i + 1]![what][round]!);
+          const ratios = times[i + 1]![what].map((ms, round) => times[0]![what][round]! / ms);
           const name = `${type}, ${what === "prompt" ? "prompt of 128" : "token by token"}: ${level}`;
           rows.push(row(name, ratios, "x native", i === 0 ? { least: 0.98 } : {}));
         }
@@ -58,11 +60,15 @@ function start({ path, level }: ReleasedLevel, model: string): ChildProcess {
   });
 }
 
-/** Each round asks every process once; the order turns, so that what one leaves warm does not always help the same. */
+/**
+ * Each round asks the native process and the best level once, the first rounds all; the order turns, so that what one leaves
+ * warm does not always help the same.
+ */
 async function alternately(processes: ChildProcess[], rounds: number): Promise<Times[]> {
   const times = processes.map((): Times => ({ prompt: [], tokens: [] }));
   for (let round = -1; round < rounds; round++) {
-    const order = processes.map((_, i) => (i + round + 1) % processes.length);
+    const { length } = round < roundsOfAll ? processes : processes.slice(0, 2);
+    const order = Array.from({ length }, (_, i) => (i + round + 1) % length);
     for (const i of order) {
       processes[i]!.send("pass");
       const [answer] = (await once(processes[i]!, "message")) as [{ prompt: number; tokens: number }];
