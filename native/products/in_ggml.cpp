@@ -219,7 +219,6 @@ bool product(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
 #endif
     return of(static_cast<const float*>(a));
   }
-#ifdef TAPLINE_PRODUCTS_QUANTISED
   if (b_type == GGML_TYPE_Q8_0) {
     if (a_type == GGML_TYPE_Q8_0) return of(static_cast<const Q8_0*>(a));
     if (a_type == GGML_TYPE_Q5_0) return of(static_cast<const Q5_0*>(a));
@@ -228,7 +227,6 @@ bool product(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
     if (a_type == GGML_TYPE_Q4_1) return of(static_cast<const Q4_1*>(a));
     if (a_type == GGML_TYPE_Q5_1) return of(static_cast<const Q5_1*>(a));
   }
-#endif
   return false;
 }
 

@@ -73,6 +73,20 @@ inline Ints add_products(Ints sum, Ints unsigned_bytes, Ints signed_bytes) {
 inline __m256i add_products_of_eight(__m256i sum, __m256i unsigned_bytes, __m256i signed_bytes) {
   return _mm256_dpbusd_epi32(sum, unsigned_bytes, signed_bytes);
 }
+#else
+/// Where `signs` is zero, its product is zero, too.
+inline Ints with_signs_of(Ints signs, Ints of) {
+  return _mm512_mask_sub_epi8(of, _mm512_movepi8_mask(signs), _mm512_setzero_si512(), of);
+}
+inline Ints products_in_pairs(Ints unsigned_bytes, Ints signed_bytes) {
+  return _mm512_maddubs_epi16(unsigned_bytes, signed_bytes);
+}
+inline Ints add_pairs(Ints a, Ints b) {
+  return _mm512_add_epi16(a, b);
+}
+inline Ints sum_pairs(Ints v) {
+  return _mm512_madd_epi16(v, _mm512_set1_epi16(1));
+}
 #endif
 inline Floats to_floats(Ints v) {
   return _mm512_cvtepi32_ps(v);

@@ -20,10 +20,6 @@
 #endif
 #ifdef TAPLINE_PRODUCTS
 #include <immintrin.h>
-// AVX-512 without VNNI would multiply eight tokens' bytes more slowly than ggml does.
-#if TAPLINE_PRODUCTS == 8 || defined(__AVX512VNNI__)
-#define TAPLINE_PRODUCTS_QUANTISED 1
-#endif
 #endif
 
 namespace tapline::products {

@@ -2,7 +2,7 @@
 
 #include "products.h"
 
-#ifdef TAPLINE_PRODUCTS_QUANTISED
+#ifdef TAPLINE_PRODUCTS
 
 #include <algorithm>
 #include <type_traits>
@@ -19,7 +19,7 @@ namespace {
 
 // The sizes of tiles whose sums fit the registers. With several panels, a number of the weights is loaded
 // once for all of them.
-#if TAPLINE_PRODUCTS == 16
+#if TAPLINE_PRODUCTS == 16 && defined(TAPLINE_PRODUCTS_OF_BYTES)
 constexpr int kTile = 8;
 constexpr int kPanels = 1;
 #elif defined(TAPLINE_PRODUCTS_OF_BYTES)
@@ -306,4 +306,4 @@ TAPLINE_MULTIPLY(Q5_1)
 
 }  // namespace tapline::products
 
-#endif  // TAPLINE_PRODUCTS_QUANTISED
+#endif  // TAPLINE_PRODUCTS

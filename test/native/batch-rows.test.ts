@@ -8,11 +8,10 @@ import { demo, scratch } from "./demo-model.js";
 
 /**
  * Where a row's products are added up in one order whatever is in its batch, its bits are the same. ggml's own products,
- * on processors without AVX2 and on those with AVX-512 but without VNNI, are not all so; there a row stays within what
- * eight bits amplify.
+ * on processors without AVX2, are not all so; there a row stays within what eight bits amplify.
  */
 const features = new Set([...backendInfo().systemInfo.matchAll(/\b(\w+) = 1/g)].map(([, name]) => name));
-const own = features.has("AVX512") ? features.has("AVX512_VNNI") : features.has("AVX2");
+const own = features.has("AVX2");
 const bound = own ? 0 : 0.1;
 const folder = scratch();
 
