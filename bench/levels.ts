@@ -15,7 +15,7 @@ import { randomModel } from "./models/random-model.js";
 
 const passes = fileURLToPath(new URL("./levels-passes.ts", import.meta.url));
 const types = ["q8_0", "f16"] as const;
-/** A pass of the lowest level takes ten times as long as the native one. */
+/** The lowest level needs up to thirty times the time of the native build. */
 const roundsOfAll = 3;
 
 export async function benchLevels({ quick, rounds }: { quick: boolean; rounds?: number }): Promise<Row[]> {

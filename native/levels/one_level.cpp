@@ -20,7 +20,7 @@ struct Registers {
   uint32_t eax, ebx, ecx, edx;
 };
 
-/// What the processor says about itself; zeros if it does not know the question.
+/// The processor's description of itself; zeros if it lacks this part.
 Registers cpuid(uint32_t leaf, uint32_t subleaf) {
   Registers r{};
 #ifdef _MSC_VER

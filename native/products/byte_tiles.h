@@ -7,7 +7,7 @@
 #include "amx.h"
 #include "products.h"
 
-#if defined(TAPLINE_AMX) && defined(TAPLINE_PRODUCTS)
+#ifdef TAPLINE_AMX
 #define TAPLINE_BYTE_TILES 1
 
 #include "lanes.h"

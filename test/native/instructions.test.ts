@@ -1,4 +1,4 @@
-/** What a processor lacks of the instruction sets that ggml was compiled for, where it does not choose at start. */
+/** Instruction sets that ggml was compiled for and the processor lacks, in addons with kernels for one level. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "uvu";

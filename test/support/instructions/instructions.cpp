@@ -1,40 +1,22 @@
-// Which instruction sets this processor lacks, if ggml were compiled for all of them.
+// Prints the instruction sets that this processor lacks, as if ggml were compiled for all of them.
 #include <cstdio>
 
 #include "levels/levels.h"
 
-extern "C" {
-int ggml_cpu_has_avx() {
-  return 1;
-}
-int ggml_cpu_has_fma() {
-  return 1;
-}
-int ggml_cpu_has_f16c() {
-  return 1;
-}
-int ggml_cpu_has_avx2() {
-  return 1;
-}
-int ggml_cpu_has_bmi2() {
-  return 1;
-}
-int ggml_cpu_has_avx_vnni() {
-  return 1;
-}
-int ggml_cpu_has_avx512() {
-  return 1;
-}
-int ggml_cpu_has_avx512_vbmi() {
-  return 1;
-}
-int ggml_cpu_has_avx512_vnni() {
-  return 1;
-}
-int ggml_cpu_has_avx512_bf16() {
-  return 1;
-}
-}
+#define TAPLINE_HAS(name)                \
+  extern "C" int ggml_cpu_has_##name() { \
+    return 1;                            \
+  }
+TAPLINE_HAS(avx)
+TAPLINE_HAS(fma)
+TAPLINE_HAS(f16c)
+TAPLINE_HAS(avx2)
+TAPLINE_HAS(bmi2)
+TAPLINE_HAS(avx_vnni)
+TAPLINE_HAS(avx512)
+TAPLINE_HAS(avx512_vbmi)
+TAPLINE_HAS(avx512_vnni)
+TAPLINE_HAS(avx512_bf16)
 
 int main() {
   std::puts(tapline::missing_instructions().c_str());
