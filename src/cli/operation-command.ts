@@ -121,14 +121,13 @@ export async function run(
   given: Record<string, unknown>,
   complete?: (submission: Record<string, unknown>) => Promise<void>,
 ): Promise<void> {
-  const { shard, submit } = options as PartOptions;
-  if (operation !== "extract" && (shard !== undefined || submit !== undefined)) {
-    return runInParts(operation, options, given, complete);
-  }
-  const submission = await submissionOf(operation, options, given, complete);
-  const { conduct } = await import("./conduct.js");
   try {
-    await conduct(operation, submission, options);
+    const { shard, submit } = options as PartOptions;
+    if (operation !== "extract" && (shard !== undefined || submit !== undefined)) {
+      return await runInParts(operation, options, given, complete);
+    }
+    const submission = await submissionOf(operation, options, given, complete);
+    await (await import("./conduct.js")).conduct(operation, submission, options);
   } catch (error) {
     throw inOptions(error, commands.get(operation));
   }

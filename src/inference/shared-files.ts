@@ -72,8 +72,7 @@ export class SharedFiles {
     const file = this.#reserve(folder, bytes);
     const path = join(folder, file.name);
     try {
-      if (bytes <= syncBytes) writeSync(path, [head, ...parts]);
-      else await write(path, [head, ...parts]);
+      await write(path, [head, ...parts], bytes <= syncBytes);
     } catch (error) {
       this.#forget(file);
       rmSync(path, { force: true });
@@ -162,21 +161,14 @@ export class SharedFiles {
   }
 }
 
-async function write(path: string, buffers: readonly Buffer[]): Promise<void> {
+/** @param inTurn whether to write in this turn of the thread */
+async function write(path: string, buffers: readonly Buffer[], inTurn: boolean): Promise<void> {
   const file = openSync(path, "wx", 0o600);
   try {
-    // All in one turn of another thread: for each part, that would take longer than the part.
-    for (let rest = [...buffers]; rest.length > 0; )
-      rest = after((await writev(file, rest)).bytesWritten, rest);
-  } finally {
-    closeSync(file);
-  }
-}
-
-function writeSync(path: string, buffers: readonly Buffer[]): void {
-  const file = openSync(path, "wx", 0o600);
-  try {
-    for (let rest = [...buffers]; rest.length > 0; ) rest = after(writevSync(file, rest), rest);
+    // All buffers in one call: another thread's turn for each would take longer than the buffer.
+    for (let rest = [...buffers]; rest.length > 0; ) {
+      rest = after(inTurn ? writevSync(file, rest) : (await writev(file, rest)).bytesWritten, rest);
+    }
   } finally {
     closeSync(file);
   }

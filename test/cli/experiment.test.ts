@@ -157,6 +157,7 @@ test("each fault is one sentence, and its exit code names the culprit", async ()
   const cases: Array<[words: string[], code: number, sentence: RegExp]> = [
     [["inspect"], 2, /^tapline: <prompt> or --tokens is required\.\n$/],
     [["sae"], 2, /^tapline: --examples or --from is required, but not both\.\n$/],
+    [["probe", "--shard", "0/2", "--out", join(root, "parts")], 2, /^tapline: --examples is required\.\n$/],
     [["patch", "x"], 2, /^tapline: --corrupted is required with <clean>\.\n$/],
     [["explain", "x"], 2, /^tapline: --layer, --template and --marker are required\.\n$/],
     // The name of an intervention is also that of an option.
