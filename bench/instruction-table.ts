@@ -11,6 +11,8 @@ const shown: Readonly<Record<string, (name: string) => string | undefined>> = {
   // The name says how long the plain pass took, too.
   capture: (name) =>
     name.startsWith("0.5B") ? name.replace(/(: over a plain pass) of .* ms$/, "$1") : undefined,
+  forward: (name) => name,
+  live: (name) => name,
   peers: (name) => name,
 };
 
@@ -49,20 +51,22 @@ export function setsTable(
   }
   const sets = [...found.keys()];
   const head = ["Figure", "Goal", ...sets.map((set) => `${set}, ${machineOf(found.get(set) as Result)}`)];
-  const body = [...lines].map(([name, cells]) => [
-    name,
-    [...cells.values()][0]?.goal ?? "",
-    ...sets.map((set) => cell(cells.get(set))),
-  ]);
+  const body = [...lines].map(([name, cells]) => {
+    const [{ unit, goal = "" }] = [...cells.values()] as [Row];
+    return [`${name}${units[unit] ?? ""}`, goal, ...sets.map((set) => cell(cells.get(set)))];
+  });
   return [head, head.map(() => "---"), ...body].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
 }
+
+/** Ratios have none. */
+const units: Readonly<Record<string, string>> = { ms: " (ms)", "/s": " (per second)" };
 
 const machineOf = ({ machine, date }: Result) =>
   `${machine.processor.replace(/\(R\)|\(TM\)/g, "")}, ${date.slice(0, 10)}`;
 
 function cell(row: Row | undefined): string {
   if (row === undefined) return "";
-  const short = (value: number) => value.toPrecision(3);
+  const short = (value: number) => (Math.abs(value) < 1000 ? value.toPrecision(3) : value.toFixed(0));
   const range = row.spread[0] === row.spread[1] ? "" : ` (${row.spread.map(short).join(" to ")})`;
   return `${short(row.value)}${range}${row.ok ? "" : ", missed"}`;
 }

@@ -25,7 +25,7 @@ export function instructionSet(systemInfo: string): InstructionSet {
 
 /** Suites that compute on the processor, and the instruction set that their goals were recorded on. */
 const goals: ReadonlyMap<string, InstructionSet> = new Map(
-  ["capture", "extract", "peers", "live", "serve"].map((suite) => [suite, instructionSets[0]]),
+  ["capture", "extract", "forward", "live", "peers", "serve"].map((suite) => [suite, instructionSets[0]]),
 );
 
 export interface Measured {

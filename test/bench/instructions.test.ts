@@ -29,7 +29,7 @@ test("a sentence names both instruction sets where goals were recorded on anothe
     "The goals of capture were recorded on a processor with AVX-512 with VNNI, and this one has AVX2: " +
       "meeting or missing them here says nothing about a change.",
   );
-  for (const suite of ["peers", "live", "serve"])
+  for (const suite of ["extract", "forward", "live", "peers", "serve"])
     assert.match(goalsElsewhere({ suite, backend: "cpu", here: avx2 })!, `The goals of ${suite} were`);
   assert.is(goalsElsewhere({ suite: "capture", backend: "cpu", here: best }), undefined);
   assert.is(goalsElsewhere({ suite: "capture", backend: "cuda", here: avx2 }), undefined);
