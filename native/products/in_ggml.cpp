@@ -2,14 +2,16 @@
 // implementation tries this folder's products first; others go to ggml's function, which CMakeLists.txt has
 // renamed.
 
+#include <type_traits>
+
+#include "amx.h"
 #include "ggml-cpu-impl.h"
 #include "ggml.h"
 #include "llamafile/sgemm.h"
+#include "products.h"
 
 extern "C" bool ggml_own_sgemm(const ggml_compute_params*, int64_t, int64_t, int64_t, const void*, int64_t,
                                const void*, int64_t, void*, int64_t, int, int, int);
-
-#include "amx.h"
 
 #ifdef __ARM_FEATURE_FP16_VECTOR_ARITHMETIC
 #error "ggml would add up in half precision. CMakeLists.txt undefines this macro; something defined it again."
@@ -19,7 +21,6 @@ extern "C" bool ggml_own_sgemm(const ggml_compute_params*, int64_t, int64_t, int
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "scratch.h"
 
@@ -203,14 +204,6 @@ bool product(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
     return true;
   };
   if (params->use_ref) return false;
-  // The sizes of which ggml multiplies several tokens in the same order.
-  if (a_type == GGML_TYPE_F16 && b_type == GGML_TYPE_F16 && n == 1 && m % 4 == 0 && k % kLanes == 0) {
-    const int64_t from = m / 4 * params->ith / params->nth * 4;
-    const int64_t to = m / 4 * (params->ith + 1) / params->nth * 4;
-    multiply_alone(static_cast<const Half*>(a) + from * lda, lda, to - from, k, static_cast<const Half*>(b),
-                   static_cast<float*>(c) + from);
-    return true;
-  }
   if (m < kLanes) return false;
   if (a_type == GGML_TYPE_F32 && b_type == GGML_TYPE_F32) {
     if (n < kLeastPlain) return false;
@@ -236,9 +229,42 @@ bool product(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
 
 #endif
 
+#ifdef TAPLINE_ALONE
+
+namespace tapline::products {
+
+namespace {
+
+/// Computes a product of F16 weights and one token, or returns false: of the sizes of which ggml multiplies
+/// several tokens in the same order.
+bool product_alone(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k, const void* a,
+                   int64_t lda, const void* b, void* c, int a_type, int b_type) {
+  constexpr bool kPlain = std::is_same_v<AloneToken, float>;
+  if (a_type != GGML_TYPE_F16 || b_type != (kPlain ? GGML_TYPE_F32 : GGML_TYPE_F16)) return false;
+  if (params->use_ref || n != 1 || m % 4 != 0 || k % TAPLINE_ALONE != 0) return false;
+  // Keys and values lie apart; ggml rounds several tokens for them, too.
+  if (kPlain && lda != k) return false;
+  const int64_t from = m / 4 * params->ith / params->nth * 4;
+  const int64_t to = m / 4 * (params->ith + 1) / params->nth * 4;
+  multiply_alone(static_cast<const Half*>(a) + from * lda, lda, to - from, k,
+                 static_cast<const AloneToken*>(b), static_cast<float*>(c) + from);
+  return true;
+}
+
+}  // namespace
+
+}  // namespace tapline::products
+
+#endif
+
 extern "C" bool llamafile_sgemm(const ggml_compute_params* params, int64_t m, int64_t n, int64_t k,
                                 const void* a, int64_t lda, const void* b, int64_t ldb, void* c, int64_t ldc,
                                 int a_type, int b_type, int c_type) {
+#ifdef TAPLINE_ALONE
+  if (c_type == GGML_TYPE_F32 &&
+      tapline::products::product_alone(params, m, n, k, a, lda, b, c, a_type, b_type))
+    return true;
+#endif
 #ifdef TAPLINE_PRODUCTS
   if (c_type == GGML_TYPE_F32 &&
       tapline::products::product(params, m, n, k, a, lda, b, ldb, c, ldc, a_type, b_type))

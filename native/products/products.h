@@ -18,8 +18,13 @@
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define TAPLINE_PRODUCTS 8
 #endif
+// Lanes of a product of one token with F16 weights.
 #ifdef TAPLINE_PRODUCTS
+#define TAPLINE_ALONE TAPLINE_PRODUCTS
 #include <immintrin.h>
+#elif defined(__aarch64__) && defined(__ARM_NEON)
+#define TAPLINE_ALONE 4
+#include <arm_neon.h>
 #endif
 
 namespace tapline::products {
@@ -209,9 +214,20 @@ template <class Weight>
 void multiply_few(const WeightRows<Weight>& weights, const typename TokenOf<Weight>::Type* tokens,
                   int64_t tokens_stride, int64_t count, float* c, int64_t c_stride);
 
+#endif
+
+#ifdef TAPLINE_ALONE
+
+/// What ggml multiplies F16 weights with.
+#ifdef TAPLINE_PRODUCTS
+using AloneToken = Half;
+#else
+using AloneToken = float;
+#endif
+
 /// One token times F16 weights, with the bits of ggml's product of several tokens; `depth` is a multiple of
-/// kLanes.
-void multiply_alone(const Half* weights, int64_t stride, int64_t rows, int64_t depth, const Half* token,
+/// TAPLINE_ALONE.
+void multiply_alone(const Half* weights, int64_t stride, int64_t rows, int64_t depth, const AloneToken* token,
                     float* c);
 
 #endif
