@@ -242,7 +242,7 @@ bool product_alone(const ggml_compute_params* params, int64_t m, int64_t n, int6
   constexpr bool kPlain = std::is_same_v<AloneToken, float>;
   if (a_type != GGML_TYPE_F16 || b_type != (kPlain ? GGML_TYPE_F32 : GGML_TYPE_F16)) return false;
   if (params->use_ref || n != 1 || m % 4 != 0 || k % TAPLINE_ALONE != 0) return false;
-  // Keys and values lie apart; ggml rounds several tokens for them, too.
+  // Rows that are not contiguous are keys or values, for which ggml also rounds several tokens.
   if (kPlain && lda != k) return false;
   const int64_t from = m / 4 * params->ith / params->nth * 4;
   const int64_t to = m / 4 * (params->ith + 1) / params->nth * 4;

@@ -161,13 +161,13 @@ export class SharedFiles {
   }
 }
 
-/** @param inTurn whether to write in this turn of the thread */
-async function write(path: string, buffers: readonly Buffer[], inTurn: boolean): Promise<void> {
+/** @param sync whether to write on this thread */
+async function write(path: string, buffers: readonly Buffer[], sync: boolean): Promise<void> {
   const file = openSync(path, "wx", 0o600);
   try {
-    // All buffers in one call: another thread's turn for each would take longer than the buffer.
+    // All buffers in one call: passing each to another thread would take longer than writing it.
     for (let rest = [...buffers]; rest.length > 0; ) {
-      rest = after(inTurn ? writevSync(file, rest) : (await writev(file, rest)).bytesWritten, rest);
+      rest = after(sync ? writevSync(file, rest) : (await writev(file, rest)).bytesWritten, rest);
     }
   } finally {
     closeSync(file);
