@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { withLock } from "../../../scripts/build/lock.js";
 import { realFolder, runProgram } from "./cache.js";
 
 /** The tools that tapline is measured against, each in a separate virtual environment; one for notebooks; OpenAI's client. */
@@ -62,13 +63,17 @@ export async function environment(name: EnvironmentName): Promise<string> {
     const all = new Set(larger.text.split("\n"));
     if (larger.made && packages.every((line) => all.has(line))) return larger.python;
   }
-  console.error(`Making the environment of ${name} in ${folder}.`);
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(join(realFolder, "environments"), { recursive: true });
-  await runProgram(environmentPython(), ["-m", "venv", folder]);
-  const torch = text.split("\n").find((line) => line.startsWith("torch=="));
-  if (torch !== undefined) await runProgram(python, ["-m", "pip", "install", "-q", torch]);
-  await runProgram(python, ["-m", "pip", "install", "-q", "--no-deps", "-r", list]);
-  await writeFile(stampFile, stamp);
-  return python;
+  const waiting = (pid: number) =>
+    console.error(`Waiting for process ${pid}, which makes the environment of ${name}.`);
+  return withLock(`${folder}.lock`, waiting, async () => {
+    if ((await described(name)).made) return python;
+    console.error(`Making the environment of ${name} in ${folder}.`);
+    await rm(folder, { recursive: true, force: true });
+    await runProgram(environmentPython(), ["-m", "venv", folder]);
+    const torch = text.split("\n").find((line) => line.startsWith("torch=="));
+    if (torch !== undefined) await runProgram(python, ["-m", "pip", "install", "-q", torch]);
+    await runProgram(python, ["-m", "pip", "install", "-q", "--no-deps", "-r", list]);
+    await writeFile(stampFile, stamp);
+    return python;
+  });
 }
