@@ -1,7 +1,7 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { Row } from "./figures.js";
-import { instructionSets } from "./instructions.js";
+import { instructionSets, resultName } from "./instructions.js";
 
 const page = fileURLToPath(new URL("../docs/benchmarks.md", import.meta.url));
 const results = fileURLToPath(new URL("./results/", import.meta.url));
@@ -75,9 +75,9 @@ function cell(row: Row | undefined): string {
 async function resultsOf(suite: string): Promise<Map<string, Result>> {
   const names = await readdir(results);
   const found = new Map<string, Result>();
-  for (const [i, { name, slug }] of instructionSets.entries()) {
-    const file = i === 0 ? `${suite}-cpu.json` : `${suite}-cpu-${slug}.json`;
-    if (names.includes(file)) found.set(name, JSON.parse(await readFile(`${results}${file}`, "utf8")));
+  for (const here of instructionSets) {
+    const file = resultName({ suite, backend: "cpu", here });
+    if (names.includes(file)) found.set(here.name, JSON.parse(await readFile(`${results}${file}`, "utf8")));
   }
   return found;
 }

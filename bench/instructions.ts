@@ -1,5 +1,6 @@
 /** The instruction sets that have their own kernels, the best first, by ggml's names of features. */
 export const instructionSets = [
+  { name: "AMX", slug: "amx", features: ["AVX512", "AVX512_VNNI", "AMX_INT8"] },
   { name: "AVX-512 with VNNI", slug: "avx512-vnni", features: ["AVX512", "AVX512_VNNI"] },
   { name: "AVX-512", slug: "avx512", features: ["AVX512"] },
   { name: "AVX2 with VNNI", slug: "avx2-vnni", features: ["AVX2", "AVX_VNNI"] },
@@ -23,10 +24,9 @@ export function instructionSet(systemInfo: string): InstructionSet {
   return best ?? { name: "no vector instructions with their own kernels", slug: "portable" };
 }
 
-/** Suites that compute on the processor, and the instruction set that their goals were recorded on. */
-const goals: ReadonlyMap<string, InstructionSet> = new Map(
-  ["capture", "extract", "forward", "live", "peers", "serve"].map((suite) => [suite, instructionSets[0]]),
-);
+/** Suites that compute on the processor: their goals were recorded with AVX-512 and VNNI. */
+const suitesWithGoals = new Set("capture extract forward live peers serve".split(" "));
+const goalsSet: InstructionSet = instructionSets[1];
 
 export interface Measured {
   suite: string;
@@ -37,7 +37,7 @@ export interface Measured {
 
 /** The instruction set that a suite's goals were recorded on; undefined if they do not depend on it. */
 export function goalsRecordedOn({ suite, backend }: Measured): InstructionSet | undefined {
-  return backend === "cpu" ? goals.get(suite) : undefined;
+  return backend === "cpu" && suitesWithGoals.has(suite) ? goalsSet : undefined;
 }
 
 /** A sentence if a suite's goals were recorded on another instruction set than it was measured on. */

@@ -83,7 +83,7 @@ async function main(): Promise<void> {
   });
   print(rows.filter((each) => !report.shown.has(each)));
   if (!values.quick) await record(name, rows, loadBefore, values.only !== undefined);
-  const elsewhere = goalsElsewhere(measuredHere(name));
+  const elsewhere = goalsElsewhere(await measuredHere(name));
   if (elsewhere !== undefined) console.error(elsewhere);
   const missed = rows.filter(({ ok }) => !ok);
   for (const { name: figure, value, goal } of missed) {
@@ -97,14 +97,21 @@ function print(rows: Row[]): void {
   for (const each of rows) console.log(lineOf(each, width));
 }
 
-function measuredHere(suite: string) {
+async function measuredHere(suite: string) {
   const { backend, systemInfo } = backendInfo();
-  return { suite, backend, here: instructionSet(systemInfo) };
+  return { suite, backend, here: instructionSet(`${systemInfo} | ${await tiles()}`) };
+}
+
+/** Our kernels use a processor's AMX for bytes, even where ggml's were compiled without it and don't list it. */
+async function tiles(): Promise<string> {
+  if (process.env.TAPLINE_AMX === "0") return "";
+  const described = await readFile("/proc/cpuinfo", "utf8").catch(() => "");
+  return /^flags\b.*\bamx_int8\b/m.test(described) ? "AMX_INT8 = 1" : "";
 }
 
 async function record(suite: string, measured: Row[], loadBefore: number, some: boolean): Promise<void> {
   const { backend, llamaCpp, devices } = backendInfo();
-  const measuredOn = measuredHere(suite);
+  const measuredOn = await measuredHere(suite);
   const goalsOn = goalsRecordedOn(measuredOn);
   const cpus = os.cpus();
   const folder = fileURLToPath(new URL("./results/", import.meta.url));
@@ -120,7 +127,6 @@ async function record(suite: string, measured: Row[], loadBefore: number, some: 
       devices: devices.map(({ description }) => description),
       processor: cpus[0]?.model ?? "",
       instructions: measuredOn.here.name,
-      ...(await tiles()),
       cores: cpus.length,
       memory_gib: Math.round(os.totalmem() / 2 ** 30),
       // Of the minute before: more than the suite's own use of the machine makes every figure doubtful.
@@ -132,12 +138,6 @@ async function record(suite: string, measured: Row[], loadBefore: number, some: 
   await writeFile(path, `${JSON.stringify(result, null, 2)}\n`);
   if (suite === "peers" && goalsElsewhere(measuredOn) === undefined) await writePeersTable(rows);
   if (goalsOn !== undefined) await writeSetsTable(suite);
-}
-
-/** Whether the processor multiplies tiles of bytes (Intel's AMX), without separate goals. */
-async function tiles(): Promise<{ tiles?: "AMX" }> {
-  const described = await readFile("/proc/cpuinfo", "utf8").catch(() => "");
-  return /^flags\b.*\bamx_int8\b/m.test(described) ? { tiles: "AMX" } : {};
 }
 
 /** Rows of an earlier result that were not measured this time stay where they were. */
