@@ -13,9 +13,6 @@ namespace {
 /// The length of partial sums: longer ones would increase rounding.
 constexpr int64_t kRun = 128;
 
-/// Numbers of weights in a line of the cache.
-constexpr int64_t kCacheLine = 16;
-
 /// The most panels of a tile: a number of the weights is loaded once for all of them. So many sums need half
 /// of the rows. With AVX2, twelve sums hide the time that one takes better than eight.
 constexpr int kPanels = kLanes == 16 ? 2 : 3;
@@ -24,7 +21,7 @@ constexpr int kWideTile = kLanes / 2;
 /// kRows rows of weights, from `row` on, against kCount panels; results of row r go to out[panel][row + r].
 template <int kRows, int kCount>
 void tile_of(const WeightRows<float>& rows, int64_t row, const float* panel, int64_t panel_stride,
-             Floats (*out)[kLanes]) {
+             Fetch& fetch, Floats (*out)[kLanes]) {
   const float* const weights = rows.row(row);
   const int64_t stride = rows.stride;
   const int64_t depth = rows.depth;
@@ -43,9 +40,6 @@ void tile_of(const WeightRows<float>& rows, int64_t row, const float* panel, int
       fours[i] = weights + 4 * i * stride + from;
     }
     const int64_t to = std::min(depth, from + kRun);
-    for (int64_t r = row; r < row + kRows; ++r) {
-      for (int64_t at = from; at < to; at += kCacheLine) rows.fetch_next(r, at);
-    }
     const float* const end = panel + (to - from) * kLanes;
     Floats sum[kCount][kRows];
     TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
@@ -54,6 +48,7 @@ void tile_of(const WeightRows<float>& rows, int64_t row, const float* panel, int
       }
     }
     for (; panel != end; panel += kLanes) {
+      fetch.turn();
       Floats tokens[kCount];
       TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
         tokens[p] = load(panel + p * panel_stride);
@@ -83,29 +78,29 @@ void tile_of(const WeightRows<float>& rows, int64_t row, const float* panel, int
 
 /// The tile of as many rows as there are.
 template <int kMost>
-void tile(const WeightRows<float>& rows, const float* panel, Floats (*out)[kLanes]) {
+void tile(const WeightRows<float>& rows, const float* panel, Fetch& fetch, Floats (*out)[kLanes]) {
   if constexpr (kMost > 1) {
-    if (rows.rows < kMost) return tile<kMost - 1>(rows, panel, out);
+    if (rows.rows < kMost) return tile<kMost - 1>(rows, panel, fetch, out);
   }
-  tile_of<kMost, 1>(rows, 0, panel, 0, out);
+  tile_of<kMost, 1>(rows, 0, panel, 0, fetch, out);
 }
 
 /// The rows against as many panels as there are, at most kMost; returns their number.
 template <int kMost>
-int64_t multiply_panels(const WeightRows<float>& rows, const std::byte* panels, int64_t tokens, float* c,
-                        int64_t c_stride) {
+int64_t multiply_panels(const WeightRows<float>& rows, const std::byte* panels, int64_t tokens, Fetch& fetch,
+                        float* c, int64_t c_stride) {
   Floats results[kMost][kLanes] = {};
   const auto* const panel = reinterpret_cast<const float*>(panels);
   if constexpr (kMost > 1) {
     // Four panels are twice two.
     const int64_t count = (tokens + kLanes - 1) / kLanes;
     if (rows.rows < kLanes || count < kMost || (kMost == 3 && count == 4))
-      return multiply_panels<kMost - 1>(rows, panels, tokens, c, c_stride);
+      return multiply_panels<kMost - 1>(rows, panels, tokens, fetch, c, c_stride);
     const int64_t stride = rows.depth * kLanes;
     for (int64_t row = 0; row < kLanes; row += kWideTile)
-      tile_of<kWideTile, kMost>(rows, row, panel, stride, results);
+      tile_of<kWideTile, kMost>(rows, row, panel, stride, fetch, results);
   } else {
-    tile<kLanes>(rows, panel, results);
+    tile<kLanes>(rows, panel, fetch, results);
   }
   for (int64_t p = 0; p < kMost; ++p)
     store(results[p], rows.rows, tokens - p * kLanes, c + p * kLanes * c_stride, c_stride);
@@ -131,13 +126,13 @@ void pack(const float* rows, int64_t stride, int64_t count, int64_t depth, std::
 template <>
 void multiply(const WeightRows<float>& weights, const std::byte* panels, int64_t tokens, float* c,
               int64_t c_stride) {
-  WeightRows<float> rows = weights;
+  // A line of the next rows with every number.
+  Fetch fetch(weights, weights.depth);
   for (int64_t token = 0; token < tokens;) {
     const int64_t done =
-        multiply_panels<kPanels>(rows, panels, tokens - token, c + token * c_stride, c_stride);
+        multiply_panels<kPanels>(weights, panels, tokens - token, fetch, c + token * c_stride, c_stride);
     token += done * kLanes;
-    panels += static_cast<size_t>(done) * panel_bytes<float>(rows.depth);
-    rows.next = nullptr;  // has been fetched
+    panels += static_cast<size_t>(done) * panel_bytes<float>(weights.depth);
   }
 }
 

@@ -163,15 +163,11 @@ struct WeightRows {
   const std::byte* split = nullptr;           // of SplitF32: what split_rows made of the rows
 
   const Weight* row(int64_t r) const { return first + r * stride; }
-
-  /// Brings what follows into the cache: rows are too short for the processor to see where they continue.
-  void fetch_next(int64_t r, int64_t at) const {
-    if (next != nullptr) _mm_prefetch(reinterpret_cast<const char*>(next + r * stride + at), _MM_HINT_T0);
-  }
 };
 
-/// Brings the next rows into the cache bit by bit, in as many turns as a product has: a processor waits if it
-/// is asked for more lines of memory at once than it can fetch.
+/// Brings the next rows into the cache bit by bit, in as many turns as a product has: rows are too short for
+/// the processor to see where they continue, and it waits if it is asked for more lines of memory at once
+/// than it can fetch.
 class Fetch {
  public:
   template <class Weight>

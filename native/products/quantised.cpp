@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <type_traits>
-#include <vector>
 
 #include "blocks.h"
 #include "byte_tiles.h"
@@ -34,38 +33,42 @@ constexpr int kWideTile = 4;
 
 /// A vector's rows of weights, unpacked for tiles.
 struct Rows {
-  std::vector<float> scale;
-  std::vector<float> least;
-  std::vector<int8_t> values;
+  const int8_t* values;
+  const float* scale;
+  const float* least;  // of blocks that have it
+};
 
-  template <class Block>
-  void read(const WeightRows<Block>& weights) {
-    const int64_t depth = weights.depth;
-    const auto blocks = static_cast<size_t>(kLanes * depth);
-    scale.resize(blocks);
-    if constexpr (kHasLeast<Block>) least.resize(blocks);
-    values.resize(blocks * Dots<Block>::kBytes);
-    for (int64_t r = 0; r < weights.rows; ++r) {
-      const Block* const row = weights.row(r);
-      for (int64_t b = 0; b < depth; ++b) {
-        const auto at = static_cast<size_t>(r * depth + b);
-        weights.fetch_next(r, b);
-        scale[at] = from_half(row[b].scale);
-        if constexpr (kHasLeast<Block>) least[at] = from_half(row[b].least);
-        Dots<Block>::unpack(row[b], values.data() + at * Dots<Block>::kBytes);
-      }
+template <class Block>
+Rows rows_for_tiles(const WeightRows<Block>& weights) {
+  constexpr int64_t kBytes = Dots<Block>::kBytes;
+  thread_local Scratch memory;
+  const int64_t depth = weights.depth;
+  const int64_t numbers = kLanes * depth;
+  // Found once: in a shared library, a thread's own variable costs a call wherever it is used.
+  auto* const values =
+      reinterpret_cast<int8_t*>(memory.at_least(static_cast<size_t>(numbers) * (kBytes + 2 * sizeof(float))));
+  auto* const scale = reinterpret_cast<float*>(values + numbers * kBytes);
+  float* const least = scale + numbers;
+  for (int64_t r = 0; r < weights.rows; ++r) {
+    const Block* const row = weights.row(r);
+    for (int64_t b = 0; b < depth; ++b) {
+      const int64_t at = r * depth + b;
+      scale[at] = from_half(row[b].scale);
+      if constexpr (kHasLeast<Block>) least[at] = from_half(row[b].least);
+      Dots<Block>::unpack(row[b], values + at * kBytes);
     }
   }
-};
+  return {values, scale, least};
+}
 
 /// kRows rows of weights, from `row` on, against kCount panels; results of row r go to out[panel][row + r].
 template <class Weight, int kRows, int kCount>
 void tile_of(const Rows& rows, int64_t row, int64_t depth, const std::byte* panel, int64_t panel_stride,
-             Floats (*out)[kLanes]) {
+             Fetch& fetch, Floats (*out)[kLanes]) {
   constexpr int64_t kBytes = Dots<Weight>::kBytes;
-  const int8_t* values = rows.values.data() + row * depth * kBytes;
-  const float* scale = rows.scale.data() + row * depth;
-  const float* least = rows.least.data() + row * depth;
+  const int8_t* values = rows.values + row * depth * kBytes;
+  const float* scale = rows.scale + row * depth;
+  const float* least = rows.least + row * depth;
   Floats sum[kCount][kRows];
   TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
     TAPLINE_UNROLL for (int r = 0; r < kRows; ++r) {
@@ -73,6 +76,7 @@ void tile_of(const Rows& rows, int64_t row, int64_t depth, const std::byte* pane
     }
   }
   for (int64_t b = 0; b < depth; ++b) {
+    fetch.turn();
     Dots<Weight> dots[kCount][kRows];
     TAPLINE_UNROLL for (int p = 0; p < kCount; ++p) {
       Ints start = all(0);
@@ -112,12 +116,12 @@ void tile_of(const Rows& rows, int64_t row, int64_t depth, const std::byte* pane
 
 /// The tile of as many rows as there are.
 template <class Weight, int kMost>
-void tile(const Rows& rows, int64_t row, int64_t count, int64_t depth, const std::byte* panel,
+void tile(const Rows& rows, int64_t row, int64_t count, int64_t depth, const std::byte* panel, Fetch& fetch,
           Floats (*out)[kLanes]) {
   if constexpr (kMost > 1) {
-    if (count < kMost) return tile<Weight, kMost - 1>(rows, row, count, depth, panel, out);
+    if (count < kMost) return tile<Weight, kMost - 1>(rows, row, count, depth, panel, fetch, out);
   }
-  tile_of<Weight, kMost, 1>(rows, row, depth, panel, 0, out);
+  tile_of<Weight, kMost, 1>(rows, row, depth, panel, 0, fetch, out);
 }
 
 template <class Token>
@@ -179,6 +183,15 @@ TileRows rows_for_byte_tiles(const WeightRows<Block>& weights) {
 
 #endif
 
+/// The blocks of all tiles, for as many turns of fetching.
+int64_t turns_of_tiles(int64_t rows, int64_t depth, int64_t tokens) {
+  const int64_t panels = (tokens + kLanes - 1) / kLanes;
+  const int64_t wide = kPanels > 1 && rows == kLanes ? panels / kPanels : 0;
+  const int64_t tiles =
+      wide * (kLanes / kWideTile) + (panels - wide * kPanels) * ((rows + kTile - 1) / kTile);
+  return tiles * depth;
+}
+
 template <class Weight>
 void multiply_blocks(const WeightRows<Weight>& weights, const std::byte* panels, int64_t tokens, float* c,
                      int64_t c_stride) {
@@ -187,17 +200,17 @@ void multiply_blocks(const WeightRows<Weight>& weights, const std::byte* panels,
     return multiply_byte_tiles(rows_for_byte_tiles(weights), panels, tokens,
                                Fetch(weights, turns_of_byte_tiles(weights.depth, tokens)), c, c_stride);
 #endif
-  thread_local Rows rows;
-  rows.read(weights);
+  const Rows rows = rows_for_tiles(weights);
   const int64_t count = weights.rows;
   const int64_t depth = weights.depth;
   const auto bytes = static_cast<int64_t>(panel_bytes<typename TokenOf<Weight>::Type>(depth));
+  Fetch fetch(weights, turns_of_tiles(count, depth, tokens));
   Floats results[kPanels][kLanes] = {};
   int64_t token = 0;
   if (kPanels > 1 && count == kLanes) {
     for (; token + (kPanels - 1) * kLanes < tokens; token += kPanels * kLanes, panels += kPanels * bytes) {
       for (int64_t row = 0; row < kLanes; row += kWideTile)
-        tile_of<Weight, kWideTile, kPanels>(rows, row, depth, panels, bytes, results);
+        tile_of<Weight, kWideTile, kPanels>(rows, row, depth, panels, bytes, fetch, results);
       for (int64_t p = 0; p < kPanels; ++p) {
         const int64_t first = token + p * kLanes;
         store(results[p], count, tokens - first, c + first * c_stride, c_stride);
@@ -206,7 +219,7 @@ void multiply_blocks(const WeightRows<Weight>& weights, const std::byte* panels,
   }
   for (; token < tokens; token += kLanes, panels += bytes) {
     for (int64_t row = 0; row < count; row += kTile)
-      tile<Weight, kTile>(rows, row, count - row, depth, panels, results);
+      tile<Weight, kTile>(rows, row, count - row, depth, panels, fetch, results);
     store(results[0], count, tokens - token, c + token * c_stride, c_stride);
   }
 }
@@ -226,7 +239,9 @@ void multiply_tokens(const WeightRows<Weight>& weights, const typename TokenOf<W
   TAPLINE_UNROLL for (int t = 0; t < kCount; ++t) {
     sum[t] = zeros();
   }
+  Fetch fetch(weights, weights.depth);
   for (int64_t b = 0; b < weights.depth; ++b) {
+    fetch.turn();
     __m256i values[kCount];
     __m256i starts[kCount];
     TAPLINE_UNROLL for (int t = 0; t < kCount; ++t) {
@@ -242,7 +257,6 @@ void multiply_tokens(const WeightRows<Weight>& weights, const typename TokenOf<W
       TAPLINE_UNROLL for (int64_t j = 0; j < 4; ++j) {
         const int64_t r = 4 * i + j;
         const Weight& block = weights.row(std::min(r, weights.rows - 1))[b];
-        weights.fetch_next(r, b);
         TAPLINE_UNROLL for (int t = 0; t < kCount; ++t) {
           dots[t][j] = dots_of(block, values[t], starts[t]);
         }
