@@ -5,8 +5,8 @@
  *   --rounds N  rounds of the capture suite (default 60), or of each row of peers and forward
  *   --only PATTERN  rows of the suites peers and forward, models of live and extract, or parts of dictionaries, lab, patch and workbench, whose name matches; the others keep their last figures
  *   --models SET  what capture, extract and live measure: usual (default), card or small (bench/models/sets.ts)
- * The goals of capture, extract, forward, live, peers and serve were recorded on one instruction set. On another one a sentence
- * says so, and the results get a separate file.
+ * The goals of suites that compute on the processor were recorded on one instruction set (bench/instructions.ts). On another one a
+ * sentence says so, and the results get a separate file.
  * Every figure that has a goal is a ratio of two things measured alternately in one run on one machine.
  *   --processor  the suite peers counts processor time of one thread, for a machine that others use
  */
