@@ -18,7 +18,13 @@ import { version } from "../src/contracts/index.js";
 import { backendInfo } from "../src/native/index.js";
 import type { Row } from "./figures.js";
 import { writeSetsTable } from "./instruction-table.js";
-import { goalsElsewhere, goalsRecordedOn, instructionSet, resultName } from "./instructions.js";
+import {
+  goalsElsewhere,
+  goalsRecordedOn,
+  instructionSet,
+  type Measured,
+  resultName,
+} from "./instructions.js";
 import { type ModelSet, modelSets } from "./models/sets.js";
 import { writePeersTable } from "./peers/table.js";
 import { lineOf, type Report, terminalReport } from "./report.js";
@@ -82,8 +88,9 @@ async function main(): Promise<void> {
     ...(values.only === undefined ? {} : { only: values.only }),
   });
   print(rows.filter((each) => !report.shown.has(each)));
-  if (!values.quick) await record(name, rows, loadBefore, values.only !== undefined);
-  const elsewhere = goalsElsewhere(await measuredHere(name));
+  const measuredOn = await measuredHere(name);
+  if (!values.quick) await record(measuredOn, rows, loadBefore, values.only !== undefined);
+  const elsewhere = goalsElsewhere(measuredOn);
   if (elsewhere !== undefined) console.error(elsewhere);
   const missed = rows.filter(({ ok }) => !ok);
   for (const { name: figure, value, goal } of missed) {
@@ -97,7 +104,7 @@ function print(rows: Row[]): void {
   for (const each of rows) console.log(lineOf(each, width));
 }
 
-async function measuredHere(suite: string) {
+async function measuredHere(suite: string): Promise<Measured> {
   const { backend, systemInfo } = backendInfo();
   return { suite, backend, here: instructionSet(`${systemInfo} | ${await tiles()}`) };
 }
@@ -109,9 +116,14 @@ async function tiles(): Promise<string> {
   return /^flags\b.*\bamx_int8\b/m.test(described) ? "AMX_INT8 = 1" : "";
 }
 
-async function record(suite: string, measured: Row[], loadBefore: number, some: boolean): Promise<void> {
-  const { backend, llamaCpp, devices } = backendInfo();
-  const measuredOn = await measuredHere(suite);
+async function record(
+  measuredOn: Measured,
+  measured: Row[],
+  loadBefore: number,
+  some: boolean,
+): Promise<void> {
+  const { suite, backend } = measuredOn;
+  const { llamaCpp, devices } = backendInfo();
   const goalsOn = goalsRecordedOn(measuredOn);
   const cpus = os.cpus();
   const folder = fileURLToPath(new URL("./results/", import.meta.url));
