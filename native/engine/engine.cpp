@@ -9,6 +9,7 @@
 #include "chat.h"
 #include "engine/live_check.h"
 #include "engine/served_model.h"
+#include "engine/server_slots.h"
 #include "log.h"
 #include "model/model.h"
 
@@ -106,6 +107,7 @@ void Engine::generate() {
     routes_->update_meta(*context_);
     meta_ = std::make_unique<server_context_meta>(context_->get_meta());
     model_ = const_cast<llama_model*>(llama_get_model(context_->get_llama_context()));
+    keep_slots_together(*context_);
     introspection_.open(*context_, options_, params_, meta_->slot_n_ctx, live_requests_);
     info_ = describe_served(*meta_, model_, params_, introspection_);
   } catch (const std::bad_alloc&) {

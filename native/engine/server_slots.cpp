@@ -1,6 +1,8 @@
 #include "engine/server_slots.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -36,6 +38,11 @@ struct SlotsKey {
   friend Member reveal(SlotsKey);
 };
 template struct Reveal<SlotsKey, &server_context_impl::slots>;
+struct NewTaskKey {
+  using Member = std::function<bool(server_task&&, bool)> server_queue::*;
+  friend Member reveal(NewTaskKey);
+};
+template struct Reveal<NewTaskKey, &server_queue::callback_new_task>;
 
 namespace {
 
@@ -53,7 +60,51 @@ std::vector<server_slot>& slots_of(server_context& server) {
   return (*server.impl).*reveal(SlotsKey());
 }
 
+/// The idle slot with which the busy ones form the fewest groups of neighbours; of several, the one unused
+/// for longest. Null if all are busy.
+server_slot* best_neighbour(std::vector<server_slot>& slots) {
+  const auto busy = [&slots](size_t at) { return at < slots.size() && slots[at].is_processing(); };
+  server_slot* best = nullptr;
+  int most = 0;
+  for (size_t at = 0; at < slots.size(); ++at) {
+    if (busy(at)) continue;
+    const int neighbours = (at > 0 && busy(at - 1) ? 1 : 0) + (busy(at + 1) ? 1 : 0);
+    const bool older = best != nullptr && slots[at].t_last_used <= best->t_last_used;
+    if (best != nullptr && (neighbours < most || (neighbours == most && !older))) continue;
+    best = &slots[at];
+    most = neighbours;
+  }
+  return best;
+}
+
+/// The slot that a task should take. The further choices of a prompt get the first idle slots.
+server_slot* wanted_slot(std::vector<server_slot>& slots, const server_task& task) {
+  if (!task.is_parent()) return best_neighbour(slots);
+  const auto idle = [](const server_slot& slot) { return !slot.is_processing(); };
+  const auto first = std::find_if(slots.begin(), slots.end(), idle);
+  return first == slots.end() ? nullptr : &*first;
+}
+
+bool takes_slot(const server_task& task) {
+  return task.type == SERVER_TASK_TYPE_COMPLETION || task.type == SERVER_TASK_TYPE_INFILL ||
+         task.type == SERVER_TASK_TYPE_EMBEDDING || task.type == SERVER_TASK_TYPE_RERANK;
+}
+
 }  // namespace
+
+void keep_slots_together(server_context& server) {
+  server_queue& queue = server.get_response_reader().queue_tasks;
+  queue.on_new_task([&server, handle = queue.*reveal(NewTaskKey())](server_task&& task, bool yielding) {
+    server_slot* const wanted = yielding || !takes_slot(task) ? nullptr : wanted_slot(slots_of(server), task);
+    if (wanted == nullptr) return handle(std::move(task), yielding);
+    // The scheduler takes the least recently used slot, and uses this time for nothing else.
+    constexpr int64_t kOldest = std::numeric_limits<int64_t>::min();
+    const int64_t last_used = std::exchange(wanted->t_last_used, kOldest);
+    const bool handled = handle(std::move(task), yielding);
+    if (wanted->t_last_used == kOldest) wanted->t_last_used = last_used;
+    return handled;
+  });
+}
 
 ServerSlots::ServerSlots(server_context& server) : server_(server), context_(server.get_llama_context()) {
   for (server_slot& slot : slots_of(server_)) {

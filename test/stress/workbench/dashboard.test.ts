@@ -27,7 +27,8 @@ inBrowser("a patch's card opens next to the outlined cell, in view, wide and nar
   for (const width of [1440, 390]) {
     const { page, context, troubles } = await visit(bench, { viewport: { width, height: 844 } });
     await run(page, "Patch");
-    const map = page.getByRole("figure", { name: "Recovery by layer and token" });
+    // The map of a running job, "..., so far", gives way to this one.
+    const map = page.getByRole("figure", { name: "Recovery by layer and token", exact: true });
     const cells = map.locator('[aria-label="cell"] rect');
     await cells.first().waitFor();
     // The row of layer 5; the cells that can change anything are drawn last.
@@ -71,6 +72,33 @@ inBrowser("a patch's card opens next to the outlined cell, in view, wide and nar
     assert.equal(troubles, []);
     await context.close();
   }
+});
+
+inBrowser("a site clicked while the patch runs shows its numbers so far", async () => {
+  const { page, context, troubles } = await visit(bench, { viewport: { width: 1440, height: 3000 } });
+  await page.getByRole("link", { name: "Patch", exact: true }).click();
+  for (const point of ["MLP outputs", "MLP inputs", "Block outputs"]) {
+    await page.getByRole("checkbox", { name: point }).check();
+  }
+  const long = " is the capital".repeat(50);
+  await page.getByRole("textbox", { name: "Clean" }).fill(`The capital of France${long}`);
+  await page.getByRole("textbox", { name: "Corrupted" }).fill(`The capital of Japan${long}`);
+  await page.getByRole("button", { name: "Patch", exact: true }).click();
+  const map = page.getByRole("figure", { name: /^Recovery by layer and token.* so far$/ });
+  // The map is drawn again after each step, so no cell stays as long as click() waits.
+  const { x, y, width, height } = await until(
+    async () => (await map.locator('[aria-label="cell"] rect').last().boundingBox()) ?? undefined,
+  );
+  await page.mouse.click(x + width / 2, y + height / 2);
+  const card = page.getByRole("region", { name: "Selected site" });
+  await card.getByText(/layer \d, token \d+/).waitFor();
+  await map.locator(".cell-outline").waitFor();
+  await card.getByRole("button", { name: "Clear selection" }).click();
+  await card.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: /^Cancel job/ }).click();
+  await page.getByRole("alert").first().waitFor();
+  assert.equal(troubles, []);
+  await context.close();
 });
 
 inBrowser("one figure has the whole width, the others two columns, on phones one", async () => {

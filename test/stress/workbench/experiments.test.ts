@@ -164,7 +164,7 @@ inBrowser("patch: unequal prompts are refused early; a patched state changes lat
   await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is");
   await tokens.getByText("6 tokens each; 1 differs.").waitFor();
   await run.click();
-  const map = page.getByRole("figure", { name: "Recovery by layer and token" }).last();
+  const map = page.getByRole("figure", { name: "Recovery by layer and token", exact: true });
   await page.getByRole("region", { name: "Alignment" }).waitFor();
   await map.locator('[aria-label="cell"] rect').last().click();
   const chosen = page.getByRole("region", { name: "Selected site" });

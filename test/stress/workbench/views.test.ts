@@ -291,7 +291,7 @@ inBrowser("inspect: the lens's map; a cell opens a patch, whose map shows the or
   assert.is(await page.getByRole("textbox", { name: "Clean" }).inputValue(), "The capital of France is");
   await page.getByRole("textbox", { name: "Corrupted" }).fill("The capital of Japan is");
   await page.getByRole("button", { name: "Patch", exact: true }).click();
-  const map = page.getByRole("figure", { name: "Recovery by layer and token" });
+  const map = page.getByRole("figure", { name: "Recovery by layer and token", exact: true });
   await map.locator('[aria-label="cell"] rect').first().waitFor();
   assert.match(
     (await page.getByRole("region", { name: "Alignment" }).textContent()) ?? "",

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import type { CompareResult } from "../../../contracts/index.js";
 import { percent } from "../../../findings/numbers.js";
 import { visible } from "../../../text/visible.js";
@@ -35,22 +36,42 @@ export function SelectedSite({
       select({ e: await submit(body) });
     });
   return (
-    <section class="card" aria-label="Selected site">
-      <p class="lines">{detail}</p>
-      <p class="row">
-        {job.result.pairs.length === 1 && (
+    <SiteCard
+      detail={detail}
+      tool={
+        job.result.pairs.length === 1 && (
           <Button class="main" onClick={() => void generate()}>
             Generate with this patch
           </Button>
-        )}
-        <ClearSelection of={["l", "t", "p", "h", "e"]} />
-      </p>
+        )
+      }
+    >
       <Problem sentence={problem} />
       {effect !== null && /^[0-9a-f]{32}$/.test(effect) && (
         <JobResult key={effect} id={effect} operation="compare" shows={() => false}>
           {({ job }) => <Effect result={job.result} />}
         </JobResult>
       )}
+    </SiteCard>
+  );
+}
+
+interface SiteCardProps {
+  detail: string | undefined;
+  tool?: ComponentChildren;
+  children?: ComponentChildren;
+}
+
+/** A site's numbers, with what can be done with it. */
+export function SiteCard({ detail, tool, children }: SiteCardProps) {
+  return (
+    <section class="card" aria-label="Selected site">
+      <p class="lines">{detail}</p>
+      <p class="row">
+        {tool}
+        <ClearSelection of={["l", "t", "p", "h", "e"]} />
+      </p>
+      {children}
     </section>
   );
 }

@@ -1,5 +1,6 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { type ChangedPoint, changedPoints, spanMarks } from "../../../contracts/names.js";
+import type { Figure } from "../../../findings/figure.js";
 import { growingPatchMap } from "../../../operations/patch_sweep/figures-growth.js";
 import { draft } from "../draft.js";
 import { labModel, serverRequest, submit, useConfig, useGrowth } from "../jobs.js";
@@ -13,7 +14,7 @@ import { FigureView } from "./figure.js";
 import { Fold } from "./fold.js";
 import { Form, useFields, useTrying } from "./form.js";
 import { JobResult, type Pick } from "./job-result.js";
-import { SelectedSite } from "./patch-site.js";
+import { SelectedSite, SiteCard } from "./patch-site.js";
 import { Alignment, Preview, Spans, useTokens } from "./patch-tokens.js";
 import { ScriptMenu } from "./request-code.js";
 
@@ -34,6 +35,9 @@ const places = [
   ["aligned", `spans marked with ${spanMarks.join(" ")}`],
   ["chosen", "these tokens"],
 ] as const;
+
+/** The effect of a click on a site, for screen readers. */
+const picks = "shows this site's numbers";
 
 const modes = [
   ["denoise", "restore the clean answer (denoising)"],
@@ -137,20 +141,14 @@ export function PatchView({ id }: { id: string | undefined }) {
         <JobResult
           id={id}
           operation="patch_sweep"
-          meanwhile={<Growing id={id} />}
+          meanwhile={<Growing id={id} query={query} />}
           pick={["patch-map", "patch-heads"].map(
             (figure): Pick<"patch_sweep"> => ({
               figure,
-              words: "shows this site's numbers",
-              selected: (_, map) => {
-                const site = siteIn(query);
-                return site === undefined ? undefined : rowOfSite(map, site);
-              },
+              words: picks,
+              selected: (_, map) => selectedIn(map, query),
               detail: (findings) => <SelectedSite findings={findings} query={query} />,
-              act: (_, row, map) => {
-                const site = siteOf(map, row);
-                if (site !== undefined) select(siteQuery(site));
-              },
+              act: (_, row, map) => selectSite(map, row),
             }),
           )}
         >
@@ -176,10 +174,31 @@ function firstPair(form: PatchForm) {
   }
 }
 
-/** The partial map of a running job. */
-function Growing({ id }: { id: string }) {
+/** The partial map of a running job; a site selected in it stays selected in the result. */
+function Growing({ id, query }: { id: string; query: URLSearchParams }) {
   const growth = useGrowth(id);
   const figure = useMemo(() => (growth === undefined ? undefined : growingPatchMap(growth)), [growth]);
   if (figure === undefined) return null;
-  return <FigureView figure={figure} name={`tapline-patch_sweep-${id.slice(0, 8)}-so-far`} />;
+  const row = selectedIn(figure, query);
+  return (
+    <FigureView
+      figure={figure}
+      name={`tapline-patch_sweep-${id.slice(0, 8)}-so-far`}
+      picks={picks}
+      onPick={(at) => selectSite(figure, at)}
+      selected={row}
+      detail={row !== undefined && <SiteCard detail={figure.details[row]} />}
+    />
+  );
+}
+
+/** The row of a map that has the site in the address. */
+function selectedIn(map: Figure, query: URLSearchParams): number | undefined {
+  const site = siteIn(query);
+  return site === undefined ? undefined : rowOfSite(map, site);
+}
+
+function selectSite(map: Figure, row: number): void {
+  const site = siteOf(map, row);
+  if (site !== undefined) select(siteQuery(site));
 }
