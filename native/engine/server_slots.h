@@ -75,8 +75,8 @@ class ServerSlots {
 };
 
 /// Makes a request take an idle slot next to busy ones, unless one has the beginning of its prompt. Each slot
-/// has separate memory, and llama.cpp computes only neighbouring slots in one pass: four requests in scattered
-/// slots are four passes a step. Call once, after the model is loaded.
+/// has separate memory, and llama.cpp computes only neighbouring slots in one pass: four requests in
+/// scattered slots are four passes a step. Call once, after the model is loaded.
 void keep_slots_together(server_context& server);
 
 }  // namespace tapline

@@ -123,9 +123,12 @@ test("a pass reads its rows through lenses as a separate reading of them does", 
   }
 });
 
+/** Tokens of an answer that takes longer than anything that is done meanwhile. */
+const endless = 4096;
+
 test("live requests read saved lenses together, each row as alone, and free them", async () => {
   const engine = await Engine.open({
-    ...{ path: demo, id: "demo", threads: 1, parallel: 3, batch: 32, ctxSize: 256, cacheRamMiB: 0 },
+    ...{ path: demo, id: "demo", threads: 1, parallel: 3, batch: 32, ctxSize: endless, cacheRamMiB: 0 },
   });
   const model = await Model.open(demo, { gpuLayers: 0 });
   try {
@@ -135,19 +138,30 @@ test("live requests read saved lenses together, each row as alone, and free them
       one: [one.half, one.single],
       two: [two.single, two.half],
     };
+    type Names = (keyof typeof lenses)[];
     const layers = [1, 5];
-    const ask = async (prompt: string, names: (keyof typeof lenses)[], lensTop: number) => {
+    const watch = (names: Names, lensTop: number) => ({
+      ...{ layers, positions: "all" as const, lensTop },
+      lenses: names.map((name) => ({
+        name,
+        translators: lenses[name].map((each, index) => ({ index, ...each })),
+      })),
+    });
+    // Answers that do not end by themselves while the lenses are counted.
+    const leaving = new AbortController();
+    const begun = [["one"], ["two"], ["two", "one"]].map(async (names) => {
+      const plan: LivePlan = { watch: watch(names as Names, 1) };
+      const body = { prompt: "The", max_tokens: endless - 8, ignore_eos: true, stream: true };
+      const { parts } = await engine.request("completion", body, leaving.signal, plan);
+      await parts!.next();
+    });
+    await Promise.all(begun);
+    assert.is(alive().translators, 4, "both lenses are loaded once");
+    leaving.abort();
+    const ask = async (prompt: string, names: Names, lensTop: number) => {
       const kept: CapturedRows[] = [];
-      const plan: LivePlan = {
-        watch: {
-          ...{ layers, positions: "all", lensTop },
-          lenses: names.map((name) => ({
-            name,
-            translators: lenses[name].map((each, index) => ({ index, ...each })),
-          })),
-          states: { id: "k", bytes: 2 ** 20, keep: (rows) => void kept.push(rows) },
-        },
-      };
+      const states = { id: "k", bytes: 2 ** 20, keep: (rows: CapturedRows) => void kept.push(rows) };
+      const plan: LivePlan = { watch: { ...watch(names, lensTop), states } };
       const body = { prompt, max_tokens: 12, ignore_eos: true, temperature: 0 };
       const { status, body: text } = await engine.request("completion", body, undefined, plan);
       assert.is(status, 200, text);
@@ -158,7 +172,6 @@ test("live requests read saved lenses together, each row as alone, and free them
       ...(["one", "two"] as const).map((name, i) => ask(`The capital of ${i}`, [name], 2 + i)),
       ask("I think that the film was", ["two", "one"], 1),
     ];
-    await until(() => alive().translators === 4, "both lenses are loaded once");
     const context = await model.createContext({ threads: 1, nCtx: 32 });
     for (const { names, lensTop, rows, entries } of await Promise.all(answers)) {
       assert.is(

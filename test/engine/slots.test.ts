@@ -14,7 +14,7 @@ let engine: Engine;
 test.before(async () => {
   await writeTinyModel(path, { metadata: { "qwen3.context_length": 16_384 } });
   engine = await Engine.open({
-    ...{ path, id: "patient", threads: 1, parallel: slots, ctxSize: slots * 16_384 },
+    ...{ path, id: "patient", threads: 1, parallel: slots, ctxSize: 16_384 },
   });
 });
 test.after(async () => {
