@@ -72,9 +72,9 @@ export class Killable {
     const held = processesMarked(this.#mark).find((one) => command.test(one.command))?.pid;
     if (held === undefined) throw new Error(`No process ${command} of ${this.#words.join(" ")} runs.`);
     this.#held = held;
-    for (process.kill(held, "SIGSTOP"); !(await seen()); await sleep(50)) {
+    for (process.kill(held, "SIGSTOP"); !(await seen()); await sleep(100)) {
       process.kill(held, "SIGCONT");
-      await sleep(5);
+      await sleep(2);
       process.kill(held, "SIGSTOP");
     }
   }
