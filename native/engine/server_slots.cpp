@@ -60,34 +60,23 @@ std::vector<server_slot>& slots_of(server_context& server) {
   return (*server.impl).*reveal(SlotsKey());
 }
 
-/// The idle slot with which the busy ones form the fewest groups of neighbours; of several, the one unused
+/// The idle slot that a task should take: the one with the most busy neighbours, of several the one unused
 /// for longest. Null if all are busy.
-server_slot* best_neighbour(std::vector<server_slot>& slots) {
+server_slot* wanted_slot(std::vector<server_slot>& slots, const server_task& task) {
   const auto busy = [&slots](size_t at) { return at < slots.size() && slots[at].is_processing(); };
-  server_slot* best = nullptr;
-  int most = 0;
-  for (size_t at = 0; at < slots.size(); ++at) {
-    if (busy(at)) continue;
+  const auto rank = [&busy](const server_slot& slot) {
+    const auto at = static_cast<size_t>(slot.id);
     const int neighbours = (at > 0 && busy(at - 1) ? 1 : 0) + (busy(at + 1) ? 1 : 0);
-    const bool older = best != nullptr && slots[at].t_last_used <= best->t_last_used;
-    if (best != nullptr && (neighbours < most || (neighbours == most && !older))) continue;
-    best = &slots[at];
-    most = neighbours;
+    return std::make_pair(-neighbours, slot.t_last_used);
+  };
+  server_slot* best = nullptr;
+  for (server_slot& slot : slots) {
+    if (slot.is_processing()) continue;
+    // The scheduler gives the further choices of a prompt the first idle slots.
+    if (task.is_parent()) return &slot;
+    if (best == nullptr || rank(slot) <= rank(*best)) best = &slot;
   }
   return best;
-}
-
-/// The slot that a task should take. The further choices of a prompt get the first idle slots.
-server_slot* wanted_slot(std::vector<server_slot>& slots, const server_task& task) {
-  if (!task.is_parent()) return best_neighbour(slots);
-  const auto idle = [](const server_slot& slot) { return !slot.is_processing(); };
-  const auto first = std::find_if(slots.begin(), slots.end(), idle);
-  return first == slots.end() ? nullptr : &*first;
-}
-
-bool takes_slot(const server_task& task) {
-  return task.type == SERVER_TASK_TYPE_COMPLETION || task.type == SERVER_TASK_TYPE_INFILL ||
-         task.type == SERVER_TASK_TYPE_EMBEDDING || task.type == SERVER_TASK_TYPE_RERANK;
 }
 
 }  // namespace
@@ -95,7 +84,7 @@ bool takes_slot(const server_task& task) {
 void keep_slots_together(server_context& server) {
   server_queue& queue = server.get_response_reader().queue_tasks;
   queue.on_new_task([&server, handle = queue.*reveal(NewTaskKey())](server_task&& task, bool yielding) {
-    server_slot* const wanted = yielding || !takes_slot(task) ? nullptr : wanted_slot(slots_of(server), task);
+    server_slot* const wanted = yielding ? nullptr : wanted_slot(slots_of(server), task);
     if (wanted == nullptr) return handle(std::move(task), yielding);
     // The scheduler takes the least recently used slot, and uses this time for nothing else.
     constexpr int64_t kOldest = std::numeric_limits<int64_t>::min();

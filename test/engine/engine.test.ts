@@ -9,7 +9,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { demoModelPath } from "../../src/models/resolve.js";
 import { Engine } from "../../src/native/engine.js";
-import { randomMatrix, tensor, writeTinyModel } from "../inference/support/tiny-models.js";
+import { patient, randomMatrix, tensor, writeTinyModel } from "../inference/support/tiny-models.js";
 import { module, moduleAt } from "../support/program.js";
 
 const fixture = fileURLToPath(new URL("./fixtures/exit.mjs", import.meta.url));
@@ -22,9 +22,9 @@ const answer = { prompt: "The", max_tokens: 400, ignore_eos: true, stream: true 
 
 /** More tokens than are made while this process waits for a processor. */
 const endless = { ...answer, max_tokens: 16_000 };
-const patient = join(folder, "patient.gguf");
-test.before(() => writeTinyModel(patient, { metadata: { "qwen3.context_length": 16_384 } }));
-const openPatient = () => Engine.open({ path: patient, id: "patient", threads: 1, parallel: 2 });
+const patientPath = join(folder, "patient.gguf");
+test.before(() => writeTinyModel(patientPath, patient));
+const openPatient = () => Engine.open({ path: patientPath, id: "patient", threads: 1, parallel: 2 });
 
 async function fails(code: string, work: () => Promise<unknown>): Promise<void> {
   try {
@@ -270,7 +270,7 @@ for (const step of ["loading", "loaded", "streaming", "capturing", "closed"]) {
 
 test("a worker thread may end in the middle of a stream", async () => {
   const worker = new Worker(new URL("./fixtures/worker.mjs", import.meta.url), {
-    workerData: { path: patient, body: endless },
+    workerData: { path: patientPath, body: endless },
   });
   const [code] = await once(worker, "exit");
   assert.is(code, 3);

@@ -123,12 +123,12 @@ test("a pass reads its rows through lenses as a separate reading of them does", 
   }
 });
 
-/** Tokens of an answer that takes longer than anything that is done meanwhile. */
-const endless = 4096;
+/** The whole context of the demo model. */
+const slotTokens = 512;
 
 test("live requests read saved lenses together, each row as alone, and free them", async () => {
   const engine = await Engine.open({
-    ...{ path: demo, id: "demo", threads: 1, parallel: 3, batch: 32, ctxSize: endless, cacheRamMiB: 0 },
+    ...{ path: demo, id: "demo", threads: 1, parallel: 3, batch: 32, ctxSize: slotTokens, cacheRamMiB: 0 },
   });
   const model = await Model.open(demo, { gpuLayers: 0 });
   try {
@@ -147,11 +147,11 @@ test("live requests read saved lenses together, each row as alone, and free them
         translators: lenses[name].map((each, index) => ({ index, ...each })),
       })),
     });
-    // Answers that do not end by themselves while the lenses are counted.
+    // Answers that fill their slots, so that none has ended when the lenses are counted.
     const leaving = new AbortController();
-    const begun = [["one"], ["two"], ["two", "one"]].map(async (names) => {
-      const plan: LivePlan = { watch: watch(names as Names, 1) };
-      const body = { prompt: "The", max_tokens: endless - 8, ignore_eos: true, stream: true };
+    const begun = ([["one"], ["two"], ["two", "one"]] as Names[]).map(async (names) => {
+      const plan: LivePlan = { watch: watch(names, 1) };
+      const body = { prompt: "The", max_tokens: slotTokens, ignore_eos: true, stream: true };
       const { parts } = await engine.request("completion", body, leaving.signal, plan);
       await parts!.next();
     });

@@ -6,7 +6,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import type { Edit } from "../../src/native/edit.js";
 import { Engine } from "../../src/native/engine.js";
-import { writeTinyModel } from "../inference/support/tiny-models.js";
+import { patient, writeTinyModel } from "../inference/support/tiny-models.js";
 import {
   hidden,
   writeCompressed,
@@ -25,7 +25,7 @@ const kinds: [string, () => Promise<string>][] = [
     "cells",
     async () => {
       const path = join(folder, "cells.gguf");
-      await writeTinyModel(path, { metadata: { "qwen3.context_length": 16_384 } });
+      await writeTinyModel(path, patient);
       return path;
     },
   ],

@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Engine } from "../../src/native/engine.js";
-import { writeTinyModel } from "../inference/support/tiny-models.js";
+import { patient, writeTinyModel } from "../inference/support/tiny-models.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-slots-"));
 const path = join(folder, "patient.gguf");
 const slots = 8;
 let engine: Engine;
 test.before(async () => {
-  await writeTinyModel(path, { metadata: { "qwen3.context_length": 16_384 } });
+  await writeTinyModel(path, patient);
   engine = await Engine.open({
     ...{ path, id: "patient", threads: 1, parallel: slots, ctxSize: 16_384 },
   });
@@ -33,7 +33,10 @@ async function busy(): Promise<number[]> {
   return all.filter((one) => one.is_processing).map(({ id }) => id);
 }
 
-/** Starts an answer that goes on, to twelve tokens; those of another `number` begin differently. @returns its slot */
+/**
+ * Starts an answer that does not end by itself, to a prompt of twelve tokens; the prompts of two numbers begin differently.
+ * @returns the answer, and the slots that it took
+ */
 async function start(number: number, more: object = {}) {
   const before = await busy();
   const prompt = Array.from({ length: 12 }, (_, at) => 10 + ((37 * number + at) % 300));

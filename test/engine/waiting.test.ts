@@ -6,7 +6,7 @@ import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { Engine } from "../../src/native/engine.js";
 import type { LivePlan } from "../../src/native/live.js";
-import { writeTinyModel } from "../inference/support/tiny-models.js";
+import { patient, writeTinyModel } from "../inference/support/tiny-models.js";
 import { until } from "../support/until.js";
 
 const folder = mkdtempSync(join(tmpdir(), "tapline-waiting-"));
@@ -15,7 +15,7 @@ test.after(() => rmSync(folder, { recursive: true, force: true }));
 let engine: Engine;
 test.before(async () => {
   const path = join(folder, "patient.gguf");
-  await writeTinyModel(path, { metadata: { "qwen3.context_length": 16_384 } });
+  await writeTinyModel(path, patient);
   engine = await Engine.open({ path, id: "patient", threads: 1, parallel: 1 });
 });
 test.after(() => engine.close());

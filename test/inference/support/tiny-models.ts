@@ -127,6 +127,9 @@ export const reranker: TinyModel = {
   ],
 };
 
+/** A model whose context holds an answer that does not end during a test. */
+export const patient: TinyModel = { metadata: { "qwen3.context_length": 16_384 } };
+
 /** A model whose vocabulary has tokens to fill in with. */
 export const infiller: TinyModel = {
   metadata: {

@@ -39,7 +39,7 @@ inBrowser("a server killed in mid-answer is reported; the conversation continues
   await page.getByRole("spinbutton", { name: "Max tokens" }).fill("4096");
   await page.getByRole("textbox", { name: "Message" }).fill("What is the capital of France?");
   const tokens = page.locator(".answer-text .t");
-  // Held up before the click: the model's context ends after 512 tokens, soon on a fast machine.
+  // Held before the click: a fast machine soon fills the model's context of 512 tokens.
   await Promise.all([
     server.inMoments(/inference.process.main/, async () => (await tokens.count()) > 0),
     page.getByRole("button", { name: "Send" }).click(),
