@@ -9,10 +9,10 @@ import {
   writevSync,
 } from "node:fs";
 import { rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { forwardLimits } from "../contracts/forward-limits.js";
+import { memoryFolder } from "../files/memory-folder.js";
 import { isRunning } from "../files/running.js";
 import { HttpError } from "../http/index.js";
 
@@ -54,10 +54,7 @@ export class SharedFiles {
    * @param parent folder of the folder
    * @param limits bytes of all files, seconds after which one is deleted, milliseconds between two looks
    */
-  constructor(
-    parent: string = existsSync("/dev/shm") ? "/dev/shm" : tmpdir(),
-    limits: Partial<typeof defaults> = {},
-  ) {
+  constructor(parent: string = memoryFolder(), limits: Partial<typeof defaults> = {}) {
     this.#parent = parent;
     this.#limits = { ...defaults, ...limits };
   }

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { type AddressInfo, connect, Socket } from "node:net";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { Connection } from "../../src/inference/process/connection.js";
+import { Connection, type Reports } from "../../src/inference/process/connection.js";
 import { until } from "../support/until.js";
 
 /** Sends bytes to a server whose responses the test writes. */
@@ -18,9 +18,11 @@ async function following(
     responses.push(response);
   });
   server.prependListener("connection", (socket) => {
-    const send = ({ type, ...more }: { type: string; path?: string }) =>
-      void told.push("path" in more ? `${type} ${more.path}` : type);
-    connections.set(socket, new Connection(7, socket, send));
+    const reports: Reports = {
+      waits: (request) => void told.push(request === undefined ? "answering" : `asked ${request.path}`),
+      closed: () => void told.push("closed"),
+    };
+    connections.set(socket, new Connection(socket, reports));
     // What reaches the client is in the list, too, so that their order can be seen.
     const write = socket.write;
     socket.write = ((...given: Parameters<Socket["write"]>) => {
@@ -74,7 +76,7 @@ test("of several pipelined requests, the first unanswered one waits", () =>
       told.filter((entry) => entry !== "bytes"),
       ["asked /a", "answering", "asked /b", "answering", "asked /c"],
     );
-    assert.ok(told.lastIndexOf("answering") < told.lastIndexOf("bytes"), "the message precedes the bytes");
+    assert.ok(told.lastIndexOf("answering") < told.lastIndexOf("bytes"), "the report precedes the bytes");
   }));
 
 test("100 Continue is not an answer, and a HEAD request gets no body", () =>
@@ -99,13 +101,14 @@ test("100 Continue is not an answer, and a HEAD request gets no body", () =>
   }));
 
 test("reports the origin of the page that asks, for the parent's CORS headers", async () => {
-  const told: object[] = [];
-  const connection = new Connection(3, new Socket(), (message) => void told.push(message));
+  const told: unknown[] = [];
+  const waits: Reports["waits"] = (request) => void told.push(request);
+  const connection = new Connection(new Socket(), { waits, closed() {} });
   const asks = (headers: object) =>
     connection.asked({ url: "/v1/models?a=b", method: "GET", headers } as IncomingMessage, response);
   const response = { prependOnceListener() {} } as unknown as ServerResponse;
   asks({ origin: "https://page.example" });
-  assert.equal(told, [{ type: "asked", id: 3, path: "/v1/models?a=b", origin: "https://page.example" }]);
+  assert.equal(told, [{ path: "/v1/models?a=b", origin: "https://page.example" }]);
 });
 
 test.run();

@@ -228,11 +228,14 @@ async function exchanged(onConnection: string, bytes: string, more: object = {})
 }
 
 const ask = (path: string) => `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}`;
-const taken = `await send({ type: "taken", id: message.id });`;
-const asked = (path: string) => `await send({ type: "asked", id: message.id, path: "${path}" });`;
+/** Writes the state of its connection, whose id is the first record's, into the file that the supervisor gave it. */
+const state = (more: object = {}) =>
+  `(await import("node:fs")).writeSync(4, JSON.stringify({ id: message.id, ...${JSON.stringify(more)} }) + "\\n", 0);`;
+const taken = state();
+const asked = (path: string, more: object = {}) => state({ waiting: { path, ...more } });
 
 test("a connection ends for its client when it has ended in the serving process", async () => {
-  const onConnection = `${taken} socket.destroy(); await send({ type: "closed", id: message.id });`;
+  const onConnection = `${taken} socket.destroy(); await send({ type: "closed", ids: [message.id] });`;
   assert.is(await exchanged(onConnection, ask("/v1/models")), "");
 });
 
@@ -260,7 +263,7 @@ test("a request that a dying process did not answer gets 502, in its API's form"
 
 test("pages of allowed origins can read the 502 of a dying process", async () => {
   const onConnection = (path: string, origin: string) =>
-    `${taken} await send({ type: "asked", id: message.id, path: "${path}", origin: "${origin}" }); process.abort();`;
+    `${taken} ${asked(path, { origin })} process.abort();`;
   const headers = async (path: string, origin: string, cors: string[]) =>
     (await exchanged(onConnection(path, origin), ask(path), { cors }))
       .split("\r\n")
@@ -280,7 +283,7 @@ test("pages of allowed origins can read the 502 of a dying process", async () =>
 
 test("an unread request of a dying process gets 503; a started answer is cut", async () => {
   assert.match(await exchanged("process.exit(3);", ask("/v1/messages")), /^HTTP\/1\.1 503 .*"type":"error"/s);
-  const begun = `${taken} ${asked("/v1/models")} await send({ type: "answering", id: message.id });
+  const begun = `${taken} ${asked("/v1/models")} ${taken}
     socket.write("HTTP/1.1 200 OK\\r\\n", () => process.abort());`;
   // A reset may take what was written.
   assert.match(await exchanged(begun, ask("/v1/models")), /^(HTTP\/1\.1 200 OK\r\n)?$/);

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { test } from "uvu";
 import * as assert from "uvu/assert";
 import { type Serving, serve } from "../../src/inference/process/supervisor.js";
@@ -47,6 +49,26 @@ test("a crash is survived: the port answers 503 meanwhile, then serves again", a
     assert.match(crash?.sentence as string, "SIGSEGV");
     await Promise.all([serving.close(), serving.close()]);
     assert.is(await answers(url), 0);
+  } finally {
+    await serving.close();
+  }
+});
+
+test("an answered connection ends for its client and in both processes", async () => {
+  const connections = () =>
+    process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
+  const serving = await serve({ model: "demo", host: "127.0.0.1", port: 0, parallel: 1 });
+  try {
+    const before = connections();
+    const ended = Array.from({ length: 20 }, async () => {
+      const client = connect({ port: serving.port, host: "127.0.0.1" });
+      client.end("GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+      client.resume();
+      await once(client, "close");
+    });
+    await until(() => connections() >= before + 20);
+    await Promise.all(ended);
+    await until(() => connections() === before);
   } finally {
     await serving.close();
   }

@@ -1,28 +1,33 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { ToParent, WaitingRequest } from "./messages.js";
+import type { WaitingRequest } from "./connection-states.js";
+
+/** Where a connection reports its state. */
+export interface Reports {
+  /** Which request waits for the first byte of its answer; undefined as soon as that byte comes next. */
+  waits(request: WaitingRequest | undefined): void;
+  closed(): void;
+}
 
 /**
- * Reports a connection's state to the parent: which request is waiting for the first byte of its answer, and when
- * that byte is sent. If this process dies, the parent answers the waiting request. The first byte is reported before
- * it is sent, so that no request is answered twice.
+ * Reports a connection's state: which request is waiting for the first byte of its answer, and when that byte is sent. If
+ * this process dies, the parent answers the waiting request. The first byte is reported before it is sent, so that no request
+ * is answered twice.
  */
 export class Connection {
-  readonly #id: number;
-  readonly #send: (message: ToParent) => void;
+  readonly #reports: Reports;
   /** Unanswered requests; several if the client pipelines. */
   readonly #waiting: WaitingRequest[] = [];
   #silent = false;
 
-  constructor(id: number, socket: Socket, send: (message: ToParent) => void) {
-    this.#id = id;
-    this.#send = send;
+  constructor(socket: Socket, reports: Reports) {
+    this.#reports = reports;
     const write = socket.write;
     socket.write = ((...given: Parameters<Socket["write"]>) => {
       this.#writes(given[0]);
       return write.apply(socket, given);
     }) as Socket["write"];
-    socket.once("close", () => send({ type: "closed", id }));
+    socket.once("close", () => reports.closed());
   }
 
   /** Handles a new request on this connection. */
@@ -41,13 +46,13 @@ export class Connection {
   #next(): void {
     const [asked] = this.#waiting;
     this.#silent = asked !== undefined;
-    if (asked !== undefined) this.#send({ type: "asked", id: this.#id, ...asked });
+    if (asked !== undefined) this.#reports.waits(asked);
   }
 
   #writes(bytes: string | Uint8Array): void {
     if (!this.#silent || isContinue(bytes)) return;
     this.#silent = false;
-    this.#send({ type: "answering", id: this.#id });
+    this.#reports.waits(undefined);
   }
 }
 

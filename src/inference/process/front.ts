@@ -2,7 +2,7 @@ import { createServer as createHttp, type Server as HttpServer } from "node:http
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { corsHeaders, describeBindFailure, HttpError, isPreflight, urlHost } from "../../http/index.js";
 import { forPages, servingErrorBody } from "../paths.js";
-import type { WaitingRequest } from "./messages.js";
+import type { WaitingRequest } from "./connection-states.js";
 
 /** Milliseconds that a client has to read the last answer of a connection. */
 const lingerMs = 5000;

@@ -7,10 +7,15 @@ import { inferenceApp } from "../app.js";
 import { endService, loadService } from "../server.js";
 import type { InferenceService } from "../service.js";
 import { Connection } from "./connection.js";
+import { ConnectionStates, statesDescriptor } from "./connection-states.js";
 import type { StartOptions, ToChild, ToParent } from "./messages.js";
+
+/** Clients read the end of a connection before that: an answer's end shuts the connection down for all its copies. */
+const collectMs = 10;
 
 let service: InferenceService | undefined;
 const connections = new WeakMap<Duplex, Connection>();
+const states = new ConnectionStates(statesDescriptor);
 const server = createHttpServer((request, response) => {
   connections.get(request.socket)?.asked(request, response);
   handler?.(request, response);
@@ -54,19 +59,40 @@ async function end(graceMs: number): Promise<void> {
   process.exit(0);
 }
 
+/** @param socket undefined if the client has disconnected during the handover */
+function take(id: number, socket: Socket | undefined): void {
+  const state = states.add(id);
+  const closed = () => reportClosed(id, state.remove);
+  if (socket === undefined) {
+    closed();
+    return;
+  }
+  socket.setNoDelay(true);
+  connections.set(socket, new Connection(socket, { waits: state.waits, closed }));
+  server.emit("connection", socket);
+}
+
+const closedNow = new Map<number, () => void>();
+
+/** Many answers end together, and a message takes as long as a tenth of a short answer. */
+function reportClosed(id: number, forget: () => void): void {
+  closedNow.set(id, forget);
+  if (closedNow.size > 1) return;
+  setTimeout(() => {
+    const ids = [...closedNow.keys()];
+    send({ type: "closed", ids });
+    for (const forgetOne of closedNow.values()) forgetOne();
+    closedNow.clear();
+  }, collectMs);
+}
+
 process.on("message", (message: ToChild, socket: unknown) => {
   switch (message.type) {
     case "start":
       void start(message.options);
       break;
     case "connection":
-      send({ type: "taken", id: message.id });
-      // The client may have disconnected during the handover.
-      if (socket) {
-        (socket as Socket).setNoDelay(true);
-        connections.set(socket as Socket, new Connection(message.id, socket as Socket, send));
-        server.emit("connection", socket);
-      } else send({ type: "closed", id: message.id });
+      take(message.id, socket as Socket | undefined);
       break;
     case "end":
       void end(message.graceMs);

@@ -11,25 +11,13 @@ export type ToChild =
   | { type: "connection"; id: number }
   | { type: "end"; graceMs: number };
 
-/** What the parent needs to answer a request with an error. */
-export interface WaitingRequest {
-  path: string;
-  origin?: string | undefined;
-}
-
 export type ToParent =
   | { type: "progress"; stage: string; fraction: number; download?: DownloadProgress }
   | { type: "ready"; info: EngineInfo; backend: string }
   | { type: "warning"; sentence: string }
   /** The model cannot be served, or no longer; the sentence is for users. */
   | { type: "failed"; sentence: string }
-  /** This process has the connection; the parent keeps its own copy. */
-  | { type: "taken"; id: number }
-  /** A request waits on the connection for the first byte of its answer. */
-  | ({ type: "asked"; id: number } & WaitingRequest)
-  /** That byte comes next. */
-  | { type: "answering"; id: number }
-  /** The connection was closed here, so the parent must close its copy. */
-  | { type: "closed"; id: number }
+  /** These connections were closed here, so the parent must close its copies. */
+  | { type: "closed"; ids: number[] }
   /** An internal error of the service. */
   | { type: "log"; line: string };

@@ -1,11 +1,13 @@
 import { type ChildProcess, fork } from "node:child_process";
+import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { UserError } from "../../contracts/user-error.js";
 import type { DownloadProgress } from "../../models/hub/index.js";
 import type { EngineInfo } from "../../native/engine.js";
+import { createStates, readStates } from "./connection-states.js";
 import { Front } from "./front.js";
-import type { StartOptions, ToChild, ToParent, WaitingRequest } from "./messages.js";
+import type { StartOptions, ToChild, ToParent } from "./messages.js";
 
 export interface SupervisedOptions extends StartOptions {
   host: string;
@@ -85,14 +87,8 @@ export async function serve(options: SupervisedOptions): Promise<Serving> {
   return supervisor;
 }
 
-/** The parent's copy of a connection. */
-interface Handed {
-  readonly socket: Socket;
-  /** Whether the serving process has received it. */
-  taken: boolean;
-  /** The request waiting for the first byte of its answer. */
-  asked: WaitingRequest | undefined;
-}
+/** The parent's copies of connections. */
+type Handed = Map<number, Socket>;
 
 class Supervisor implements Serving {
   readonly ended: Promise<void>;
@@ -151,16 +147,23 @@ class Supervisor implements Serving {
 
   #launch(onReady: () => void, onDeath: (sentence: string, servedMs: number, killed: boolean) => void): void {
     const { entry, execArgv } = this.#options.program ?? ownProgram;
+    let states: number;
+    try {
+      states = createStates();
+    } catch (error) {
+      onDeath((error as Error).message, 0, false);
+      return;
+    }
     const child = fork(entry, [], {
       execArgv,
       // A separate process group: a Ctrl-C in the terminal reaches only this process, which then ends the child
       // cleanly.
       detached: process.platform !== "win32",
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
+      stdio: ["ignore", "pipe", "pipe", "ipc", states],
       env: { ...process.env, GGML_NO_BACKTRACE: "1" },
     });
     this.#child = child;
-    const handed = new Map<number, Handed>();
+    const handed: Handed = new Map();
     // Its last messages may arrive after its exit.
     const heard = new Promise<void>((resolve) => child.once("disconnect", resolve));
     let readyAt: number | undefined;
@@ -198,22 +201,11 @@ class Supervisor implements Serving {
         case "failed":
           failure ??= message.sentence;
           break;
-        case "taken": {
-          const connection = handed.get(message.id);
-          if (connection !== undefined) connection.taken = true;
-          break;
-        }
-        case "asked":
-        case "answering": {
-          const connection = handed.get(message.id);
-          if (connection !== undefined) {
-            connection.asked = message.type === "asked" ? message : undefined;
-          }
-          break;
-        }
         case "closed":
-          handed.get(message.id)?.socket.destroy();
-          handed.delete(message.id);
+          for (const id of message.ids) {
+            handed.get(id)?.destroy();
+            handed.delete(id);
+          }
           break;
         case "log":
           this.#emit({ event: "fault", line: message.line });
@@ -226,7 +218,7 @@ class Supervisor implements Serving {
       dead = true;
       if (this.#child === child) this.#child = undefined;
       this.#front.away("The server is restarting after a crash; retry in a moment.");
-      const inherit = () => this.#inherit(handed);
+      const inherit = () => this.#inherit(handed, states);
       if (child.connected) void heard.then(inherit);
       else inherit();
       const servedMs = readyAt === undefined ? 0 : performance.now() - readyAt;
@@ -263,20 +255,22 @@ class Supervisor implements Serving {
   }
 
   /** Takes over a dead process's connections and answers those still waiting for a first byte. */
-  #inherit(handed: Map<number, Handed>): void {
-    const connections = [...handed.values()];
-    handed.clear();
-    for (const { socket, taken, asked } of connections) {
+  #inherit(handed: Handed, states: number): void {
+    const known = readStates(states);
+    closeSync(states);
+    for (const [id, socket] of handed) {
       if (socket.destroyed) continue;
-      if (!taken) this.#front.refuse(socket);
-      else if (asked !== undefined && this.#closing === undefined) this.#front.giveUp(socket, asked);
+      const waiting = known.get(id);
+      if (!known.has(id)) this.#front.refuse(socket);
+      else if (waiting !== undefined && this.#closing === undefined) this.#front.giveUp(socket, waiting);
       else socket.destroy();
     }
+    handed.clear();
   }
 
-  #hand(child: ChildProcess, socket: Socket, handed: Map<number, Handed>): void {
+  #hand(child: ChildProcess, socket: Socket, handed: Handed): void {
     const id = this.#nextConnection++;
-    handed.set(id, { socket, taken: false, asked: undefined });
+    handed.set(id, socket);
     socket.on("error", () => socket.destroy());
     // Stays open here as long as in the child, so that it survives the child's death.
     child.send({ type: "connection", id } satisfies ToChild, socket, { keepOpen: true }, (error) => {
