@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { UserError } from "../../contracts/user-error.js";
 import { memoryFolder } from "../../files/memory-folder.js";
 
-/** What the parent needs to answer a request with an error. */
+/** A request, as far as the parent needs it to answer with an error. */
 export interface WaitingRequest {
   path: string;
   origin?: string | undefined;
