@@ -6,7 +6,7 @@ import type { Dictionaries } from "./dictionaries.js";
 import type { ModelIdentity } from "./identity.js";
 import type { Lenses } from "./lenses.js";
 import type { Probes } from "./probes.js";
-import { Shelf } from "./shelf.js";
+import { ReadFiles, Shelf } from "./shelf.js";
 import type { Vectors } from "./vectors.js";
 
 /** The saved items that profiles name. */
@@ -25,6 +25,8 @@ type Model = NonNullable<StoredProfile["model"]>;
  * dictionaries that it names, so that a later change of one of them is noticed.
  */
 export class Profiles extends Shelf<StoredProfile> {
+  readonly #read = new ReadFiles<Said>();
+
   constructor(
     home: string,
     private readonly parts: ProfileParts,
@@ -58,14 +60,18 @@ export class Profiles extends Shelf<StoredProfile> {
   }
 
   async get(name: string): Promise<StoredProfile> {
-    const { path, created } = await this.find(name);
+    const found = await this.find(name);
     let said: Said;
     try {
-      said = JSON.parse(await readFile(path, "utf8")) as Said;
+      said = await this.#read.of(
+        name,
+        found,
+        async (path) => JSON.parse(await readFile(path, "utf8")) as Said,
+      );
     } catch (error) {
       throw this.unreadable(name, error);
     }
-    return { name, ...said, changed: await this.#changes(name, said.uses), created };
+    return { name, ...said, changed: await this.#changes(name, said.uses), created: found.created };
   }
 
   /**
@@ -112,7 +118,7 @@ export class Profiles extends Shelf<StoredProfile> {
   async #hash(kind: ProfileUse["kind"], name: string): Promise<string> {
     const { vectors, probes, dictionaries, lenses } = this.parts;
     const shelf = { vector: vectors, probe: probes, dictionary: dictionaries, lens: lenses }[kind];
-    return (await shelf.get(name)).sha256;
+    return shelf.hash(name);
   }
 }
 

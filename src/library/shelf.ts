@@ -28,6 +28,27 @@ export interface NamedFile {
   stamp: string;
 }
 
+/** Contents of files by name, read again once a file has changed: several processes may use a shelf. */
+export class ReadFiles<Content> {
+  readonly #read = new Map<string, { stamp: string; content: Content }>();
+
+  async of(
+    name: string,
+    { path, stamp }: NamedFile,
+    read: (path: string) => Promise<Content>,
+  ): Promise<Content> {
+    const known = this.#read.get(name);
+    if (known?.stamp === stamp) return known.content;
+    const content = await read(path);
+    this.#read.set(name, { stamp, content });
+    return content;
+  }
+
+  forget(name: string): void {
+    this.#read.delete(name);
+  }
+}
+
 /** Objects of one kind in the user's library, one private file per name, written atomically. */
 export abstract class Shelf<Stored> {
   readonly #folder: string;
@@ -155,9 +176,9 @@ export interface Shelved extends SafetensorsFile {
   created: number;
 }
 
-/** Small objects, cached in memory. Several processes may use a shelf, so changed files are read again. */
+/** Small objects, cached in memory. */
 export abstract class SmallShelf<Stored> extends Shelf<Stored> {
-  readonly #read = new Map<string, { stamp: string; file: Shelved }>();
+  readonly #read = new ReadFiles<Shelved>();
 
   protected keep(
     name: string,
@@ -169,28 +190,33 @@ export abstract class SmallShelf<Stored> extends Shelf<Stored> {
 
   /** An object's file. @throws UserError if there is none of that name, or the file is damaged */
   async file(name: string): Promise<Shelved> {
-    const { path, stamp, created } = await this.find(name);
-    const known = this.#read.get(name);
-    if (known?.stamp === stamp) return known.file;
-    let file: Shelved;
+    const found = await this.find(name);
     try {
-      const decoded = decodeSafetensors(await readFile(path));
-      file = { ...decoded, name, sha256: hashTensors(decoded.tensors), created };
+      return await this.#read.of(name, found, async (path) => {
+        const decoded = decodeSafetensors(await readFile(path));
+        return { ...decoded, name, sha256: hashTensors(decoded.tensors), created: found.created };
+      });
     } catch (error) {
       throw this.unreadable(name, error);
     }
-    this.#read.set(name, { stamp, file });
-    return file;
+  }
+
+  /** The hash of an object's tensors. @throws UserError like `file` */
+  async hash(name: string): Promise<string> {
+    return (await this.file(name)).sha256;
   }
 
   override async remove(name: string): Promise<boolean> {
-    this.#read.delete(name);
+    this.#read.forget(name);
     return super.remove(name);
   }
 }
 
 /** Large objects, of which only the file's head is read. */
-export abstract class LargeShelf<Stored, Open extends { stored: Stored }> extends Shelf<Stored> {
+export abstract class LargeShelf<
+  Stored,
+  Open extends { stored: Stored & { sha256: string } },
+> extends Shelf<Stored> {
   /** An object located for native code. @throws UserError if there is none of that name, or its file is damaged */
   async open(name: string): Promise<Open> {
     const { path, size, created } = await this.find(name);
@@ -207,5 +233,10 @@ export abstract class LargeShelf<Stored, Open extends { stored: Stored }> extend
 
   async get(name: string): Promise<Stored> {
     return (await this.open(name)).stored;
+  }
+
+  /** The hash of an object's tensors, as its file states it. @throws UserError like `open` */
+  async hash(name: string): Promise<string> {
+    return (await this.open(name)).stored.sha256;
   }
 }

@@ -11,7 +11,7 @@ import { FormatError } from "../../src/formats/format-error.js";
 import { encodeSafetensors } from "../../src/formats/safetensors.js";
 import { readProbe, readVector, writeProbe, writeVector } from "../../src/library/files.js";
 import { checkModel, hashTensors, ownerOf, pointOf } from "../../src/library/identity.js";
-import { Probes, Vectors } from "../../src/library/index.js";
+import { Dictionaries, Lenses, Probes, Profiles, Vectors } from "../../src/library/index.js";
 import { npyFile, zipOf } from "../support/npz-bytes.js";
 import { refusalBy } from "../support/refusal.js";
 import { askingTooLate, withFiles } from "../support/with-files.js";
@@ -425,6 +425,35 @@ test("an item that two processes remove at the same time is gone for both", asyn
   // One that is there and cannot be read is not left out.
   writeFileSync(join(shelf, "damaged.safetensors"), "");
   assert.match(await refusal(() => kept.list()), /^The vector damaged cannot be read/);
+});
+
+test("a profile is read once, and again after another process has saved it", async () => {
+  const shared = mkdtempSync(join(home, "profiles-"));
+  const open = () => {
+    const parts = {
+      ...{ vectors: new Vectors(shared), probes: new Probes(shared) },
+      ...{ dictionaries: new Dictionaries(shared), lenses: new Lenses(shared) },
+    };
+    return new Profiles(shared, parts);
+  };
+  const [here, there] = [open(), open()];
+  const scaled = (strength: number) => ({
+    tapline: { interventions: [{ kind: "scale" as const, layer: 1, strength }] },
+  });
+  const { readFile } = promises;
+  let read = 0;
+  const counting = ((path: string) => {
+    read++;
+    return readFile(path);
+  }) as typeof readFile;
+  await there.put("loud", scaled(2), null);
+  await withFiles({ readFile: counting }, async () => {
+    const strength = async () => (await here.fitting("loud", model)).tapline.interventions?.[0]?.strength;
+    assert.equal([await strength(), await strength(), read], [2, 2, 1]);
+    await there.put("loud", scaled(3), null);
+    read = 0;
+    assert.equal([await strength(), await strength(), read], [3, 3, 1]);
+  });
 });
 
 test.run();
