@@ -6,11 +6,11 @@
 import { execFile } from "node:child_process";
 import os from "node:os";
 import { promisify } from "node:util";
-import { buildTools } from "../scripts/build/tools.js";
 import { type Context, Model } from "../src/native/index.js";
 import { TestRandom } from "../test/support/random.js";
 import { sequentialSweep } from "../test/support/sequential-sweep.js";
 import { type Row, row } from "./figures.js";
+import { llamaTools } from "./llama-tools.js";
 
 const run = promisify(execFile);
 const threads = os.availableParallelism();
@@ -31,7 +31,7 @@ export async function benchExperiments(
   path: string,
   { type, batchingGains }: { type: string; batchingGains: boolean },
 ): Promise<Row[]> {
-  const tools = await buildTools(["llama-bench", "llama-batched-bench"]);
+  const tools = await llamaTools(["llama-bench", "llama-batched-bench"]);
   const model = await Model.open(path);
   try {
     const rows = [

@@ -7,13 +7,13 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import os from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { buildTools } from "../scripts/build/tools.js";
 import { checkSubmission, type ExtractConfig, type ExtractResult } from "../src/contracts/index.js";
 import { Artifacts } from "../src/lab/artifacts.js";
 import { StageClock } from "../src/lab/stage-clock.js";
 import { Model } from "../src/native/index.js";
 import { extract } from "../src/operations/extract/run.js";
 import { type Row, row } from "./figures.js";
+import { llamaTools } from "./llama-tools.js";
 import { type BenchModel, halfBillionModel, type ModelSet, modelsForCard } from "./models/sets.js";
 import type { Report } from "./report.js";
 import { textOf } from "./text-of.js";
@@ -37,7 +37,7 @@ export async function benchExtract({
   const least = set === "usual" ? 0.95 : 0.9;
   const models = set === "usual" ? [await halfBillionModel()] : await modelsForCard(set);
   report.stage("compiling llama-bench, where it is not yet; not measured");
-  const { "llama-bench": tool = "" } = await buildTools(["llama-bench"]);
+  const { "llama-bench": tool = "" } = await llamaTools(["llama-bench"]);
   const rows: Row[] = [];
   for (const model of models.filter(({ label }) => new RegExp(only).test(label))) {
     report.stage(model.label);

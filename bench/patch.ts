@@ -7,11 +7,11 @@
 import { execFile } from "node:child_process";
 import os from "node:os";
 import { promisify } from "node:util";
-import { buildTools } from "../scripts/build/tools.js";
 import { type Context, Model, type PatchSweep, patchCells } from "../src/native/index.js";
 import { TestRandom } from "../test/support/random.js";
 import { smolLm2Model } from "../test/support/real/models.js";
 import { type Row, row } from "./figures.js";
+import { llamaTools } from "./llama-tools.js";
 import { randomModel } from "./models/random-model.js";
 import { Lines } from "./peers/tool.js";
 
@@ -71,7 +71,7 @@ function sweep(context: Context, model: Model, given: { clean: Int32Array; corru
 
 async function benchLimit(count: number): Promise<Row[]> {
   const path = await randomModel("q8_0");
-  const tools = await buildTools(["llama-bench"]);
+  const tools = await llamaTools(["llama-bench"]);
   const model = await Model.open(path);
   const rows: Row[] = [];
   try {

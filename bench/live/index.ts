@@ -4,9 +4,9 @@
  * server compared with llama.cpp's own, without interventions and with one global control vector. Figures are tokens per
  * second over those of the rounds around.
  */
-import { buildTools } from "../../scripts/build/tools.js";
 import { Model } from "../../src/native/index.js";
 import type { Row } from "../figures.js";
+import { llamaTools, noPeer } from "../llama-tools.js";
 import { demoModel, halfBillionModel, type ModelSet, modelsForCard, smolLm2Form } from "../models/sets.js";
 import type { Report } from "../report.js";
 import { benchEngine, goalsOfCard, goalsOfProcessor, type LiveBench } from "./engine.js";
@@ -31,8 +31,13 @@ export async function benchLive({ quick, only = "", models: set, report }: Optio
   }
   const served = models.find(({ server }) => server);
   if (served === undefined) return rows;
+  const why = noPeer();
+  if (why !== undefined) {
+    report.stage(`not measured over HTTP: ${why}`);
+    return rows;
+  }
   report.stage("compiling llama-server, where it is not yet; not measured");
-  const { "llama-server": tool = "" } = await buildTools(["llama-server"]);
+  const { "llama-server": tool = "" } = await llamaTools(["llama-server"]);
   report.stage(`${served.label}: beside llama-server, over HTTP`);
   const size = await sizeOf(served.path);
   rows.push(...(await benchServers({ ...served, ...size, tool, tokens: 16, seconds: 30 }, quick, report)));

@@ -5,8 +5,8 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { buildTools } from "../../scripts/build/tools.js";
 import { median, percentile, type Row, row } from "../figures.js";
+import { llamaTools } from "../llama-tools.js";
 import { randomModel } from "../models/random-model.js";
 import { benchCancel } from "./cancel.js";
 import type { LoadOrder, LoadReport } from "./load.js";
@@ -27,7 +27,7 @@ interface Bench {
 }
 
 export async function benchServe({ quick }: { quick: boolean }): Promise<Row[]> {
-  const { "llama-server": tool } = (await buildTools(["llama-server"])) as Record<string, string>;
+  const { "llama-server": tool } = await llamaTools(["llama-server"]);
   const shared = { slots: 16, slotContext: 512 };
   const benches: Bench[] = [
     {
