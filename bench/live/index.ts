@@ -6,7 +6,7 @@
  */
 import { Model } from "../../src/native/index.js";
 import type { Row } from "../figures.js";
-import { llamaTools, noPeer } from "../llama-tools.js";
+import { levelFault, llamaTools } from "../llama-tools.js";
 import { demoModel, halfBillionModel, type ModelSet, modelsForCard, smolLm2Form } from "../models/sets.js";
 import type { Report } from "../report.js";
 import { benchEngine, goalsOfCard, goalsOfProcessor, type LiveBench } from "./engine.js";
@@ -31,9 +31,9 @@ export async function benchLive({ quick, only = "", models: set, report }: Optio
   }
   const served = models.find(({ server }) => server);
   if (served === undefined) return rows;
-  const why = noPeer();
-  if (why !== undefined) {
-    report.stage(`not measured over HTTP: ${why}`);
+  const fault = levelFault();
+  if (fault !== undefined) {
+    report.stage(`not measured over HTTP: ${fault}`);
     return rows;
   }
   report.stage("compiling llama-server, where it is not yet; not measured");

@@ -6,7 +6,7 @@ import type { Dictionaries } from "./dictionaries.js";
 import type { ModelIdentity } from "./identity.js";
 import type { Lenses } from "./lenses.js";
 import type { Probes } from "./probes.js";
-import { ReadFiles, Shelf } from "./shelf.js";
+import { CachedShelf, type NamedFile } from "./shelf.js";
 import type { Vectors } from "./vectors.js";
 
 /** The saved items that profiles name. */
@@ -24,9 +24,7 @@ type Model = NonNullable<StoredProfile["model"]>;
  * Saved edits and readings by name, each a private JSON file. A profile records the hashes of the vectors, probes and
  * dictionaries that it names, so that a later change of one of them is noticed.
  */
-export class Profiles extends Shelf<StoredProfile> {
-  readonly #read = new ReadFiles<Said>();
-
+export class Profiles extends CachedShelf<StoredProfile, Omit<StoredProfile, "name" | "changed">> {
   constructor(
     home: string,
     private readonly parts: ProfileParts,
@@ -60,18 +58,12 @@ export class Profiles extends Shelf<StoredProfile> {
   }
 
   async get(name: string): Promise<StoredProfile> {
-    const found = await this.find(name);
-    let said: Said;
-    try {
-      said = await this.#read.of(
-        name,
-        found,
-        async (path) => JSON.parse(await readFile(path, "utf8")) as Said,
-      );
-    } catch (error) {
-      throw this.unreadable(name, error);
-    }
-    return { name, ...said, changed: await this.#changes(name, said.uses), created: found.created };
+    const { created, ...said } = await this.content(name);
+    return { name, ...said, changed: await this.#changes(name, said.uses), created };
+  }
+
+  protected async read(_: string, { path, created }: NamedFile) {
+    return { ...(JSON.parse(await readFile(path, "utf8")) as Said), created };
   }
 
   /**

@@ -28,27 +28,6 @@ export interface NamedFile {
   stamp: string;
 }
 
-/** Contents of files by name, read again once a file has changed: several processes may use a shelf. */
-export class ReadFiles<Content> {
-  readonly #read = new Map<string, { stamp: string; content: Content }>();
-
-  async of(
-    name: string,
-    { path, stamp }: NamedFile,
-    read: (path: string) => Promise<Content>,
-  ): Promise<Content> {
-    const known = this.#read.get(name);
-    if (known?.stamp === stamp) return known.content;
-    const content = await read(path);
-    this.#read.set(name, { stamp, content });
-    return content;
-  }
-
-  forget(name: string): void {
-    this.#read.delete(name);
-  }
-}
-
 /** Objects of one kind in the user's library, one private file per name, written atomically. */
 export abstract class Shelf<Stored> {
   readonly #folder: string;
@@ -176,10 +155,35 @@ export interface Shelved extends SafetensorsFile {
   created: number;
 }
 
-/** Small objects, cached in memory. */
-export abstract class SmallShelf<Stored> extends Shelf<Stored> {
-  readonly #read = new ReadFiles<Shelved>();
+/** Small objects, kept in memory. Several processes may use a shelf, so changed files are read again. */
+export abstract class CachedShelf<Stored, Content> extends Shelf<Stored> {
+  readonly #read = new Map<string, { stamp: string; content: Content }>();
 
+  protected abstract read(name: string, file: NamedFile): Promise<Content>;
+
+  /** An object's content. @throws UserError if there is none of that name, or the file is damaged */
+  protected async content(name: string): Promise<Content> {
+    const file = await this.find(name);
+    const known = this.#read.get(name);
+    if (known?.stamp === file.stamp) return known.content;
+    let content: Content;
+    try {
+      content = await this.read(name, file);
+    } catch (error) {
+      throw this.unreadable(name, error);
+    }
+    this.#read.set(name, { stamp: file.stamp, content });
+    return content;
+  }
+
+  override async remove(name: string): Promise<boolean> {
+    this.#read.delete(name);
+    return super.remove(name);
+  }
+}
+
+/** Small objects in .safetensors files. */
+export abstract class SmallShelf<Stored> extends CachedShelf<Stored, Shelved> {
   protected keep(
     name: string,
     tensors: ReadonlyMap<string, Tensor>,
@@ -188,27 +192,19 @@ export abstract class SmallShelf<Stored> extends Shelf<Stored> {
     return this.write(name, encodeSafetensors(Object.fromEntries(tensors), metadata));
   }
 
+  protected async read(name: string, { path, created }: NamedFile): Promise<Shelved> {
+    const decoded = decodeSafetensors(await readFile(path));
+    return { ...decoded, name, sha256: hashTensors(decoded.tensors), created };
+  }
+
   /** An object's file. @throws UserError if there is none of that name, or the file is damaged */
-  async file(name: string): Promise<Shelved> {
-    const found = await this.find(name);
-    try {
-      return await this.#read.of(name, found, async (path) => {
-        const decoded = decodeSafetensors(await readFile(path));
-        return { ...decoded, name, sha256: hashTensors(decoded.tensors), created: found.created };
-      });
-    } catch (error) {
-      throw this.unreadable(name, error);
-    }
+  file(name: string): Promise<Shelved> {
+    return this.content(name);
   }
 
   /** The hash of an object's tensors. @throws UserError like `file` */
   async hash(name: string): Promise<string> {
     return (await this.file(name)).sha256;
-  }
-
-  override async remove(name: string): Promise<boolean> {
-    this.#read.forget(name);
-    return super.remove(name);
   }
 }
 

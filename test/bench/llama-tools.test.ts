@@ -1,13 +1,13 @@
 import { test } from "uvu";
 import * as assert from "uvu/assert";
-import { llamaTools, noPeer } from "../../bench/llama-tools.js";
+import { levelFault, llamaTools } from "../../bench/llama-tools.js";
 
-test("llama.cpp's programs are no peers of an addon at a lower level", async () => {
-  assert.is(noPeer({}), undefined);
+test("llama.cpp's programs are not compared with an addon at a lower level", async () => {
+  assert.is(levelFault({}), undefined);
   const sentence =
     "llama.cpp's programs are compiled for this processor, and the addon's level is x86-64-v3: " +
     "unset TAPLINE_LEVEL to compare them.";
-  assert.is(noPeer({ TAPLINE_LEVEL: "x86-64-v3" }), sentence);
+  assert.is(levelFault({ TAPLINE_LEVEL: "x86-64-v3" }), sentence);
   const { TAPLINE_LEVEL: own } = process.env;
   process.env.TAPLINE_LEVEL = "x86-64-v3";
   try {

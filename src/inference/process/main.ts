@@ -72,17 +72,15 @@ function take(id: number, socket: Socket | undefined): void {
   server.emit("connection", socket);
 }
 
-const closedNow = new Map<number, () => void>();
+const ended: { id: number; remove: () => void }[] = [];
 
-/** Many answers end together, and a message takes as long as a tenth of a short answer. */
-function reportClosed(id: number, forget: () => void): void {
-  closedNow.set(id, forget);
-  if (closedNow.size > 1) return;
+/** Reports connections that end at about the same time in one message: each message wakes the parent. */
+function reportClosed(id: number, remove: () => void): void {
+  if (ended.push({ id, remove }) > 1) return;
   setTimeout(() => {
-    const ids = [...closedNow.keys()];
-    send({ type: "closed", ids });
-    for (const forgetOne of closedNow.values()) forgetOne();
-    closedNow.clear();
+    const all = ended.splice(0);
+    send({ type: "closed", ids: all.map((one) => one.id) });
+    for (const one of all) one.remove();
   }, collectMs);
 }
 
